@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from rankeval._arguments import explained
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval._secrets import hidden
 
@@ -62,8 +63,8 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @explained
-@dataclass(frozen=True)
-class LoggedData:
+@dataclass(frozen=True, repr=False)
+class LoggedData(Displayed):
     """A data set that a run used: its name, its full digest, its role and its source, without secrets of addresses."""
 
     name: str
@@ -73,13 +74,17 @@ class LoggedData:
     n_queries: int
     source: str | None = None
 
+    def _view(self) -> View:
+        sizes = f"{self.n_queries:,} queries, {self.n_rows:,} rows"
+        return View([f"LoggedData({self.name!r}, {self.role}, {sizes}, digest {self.digest[:12]})"])
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", hidden(self.name))
         object.__setattr__(self, "source", self.source and hidden(self.source))
 
 
-@dataclass(frozen=True)
-class RunRecord:
+@dataclass(frozen=True, repr=False)
+class RunRecord(Displayed):
     """One run for a tracker, with its children."""
 
     name: str  # Name of the run
@@ -114,15 +119,23 @@ class RunRecord:
     # logging again.
     key: str | None = None
 
+    def _view(self) -> View:
+        sizes = f"{len(self.metrics)} metrics, {len(self.params)} params"
+        return View([f"RunRecord({self.name!r}, {sizes}, {len(self.children)} children)"])
 
-@dataclass(frozen=True)
-class TrackedRun:
+
+@dataclass(frozen=True, repr=False)
+class TrackedRun(Displayed):
     """The ids of a logged run, of its children and of its models, and one line that says how to look at it."""
 
     run_id: str
     children: tuple[TrackedRun, ...]
     where: str
     models: tuple[str, ...] = ()
+
+    def _view(self) -> View:
+        sizes = f"{len(self.children)} children, {len(self.models)} models"
+        return View([f"TrackedRun({self.run_id!r}, {sizes})", self.where])
 
 
 class Tracker(Protocol):
@@ -133,8 +146,8 @@ class Tracker(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class StoredRun:
+@dataclass(frozen=True, repr=False)
+class StoredRun(Displayed):
     """A run that a host has, to be read later."""
 
     name: str  # The id of the run, or the path of its folder: another one for each run
@@ -145,6 +158,9 @@ class StoredRun:
     started: float | None = None
     # Pages for people on this machine: title -> path
     views: Mapping[str, Path] = field(default_factory=dict)
+
+    def _view(self) -> View:
+        return View([f"StoredRun({self.name!r})"])
 
 
 @dataclass(frozen=True)

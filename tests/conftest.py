@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import resource
 import sys
 import tomllib
@@ -286,6 +287,8 @@ def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in a directory of its own, so that no store or ledger is found by accident."""
     monkeypatch.chdir(tmp_path)
+    # The terminal is wide, so that no sentence is broken: see test_cli_width.py for others.
+    monkeypatch.setenv("COLUMNS", "2000")
     # `mlflow.set_experiment` leaves the id in the environment, where the next test's programs would find it.
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
@@ -295,7 +298,10 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def rankeval(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
-    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
+    """Return a function that runs the command line in this process and gives exit code, stdout and stderr.
+
+    Stderr comes without the next command to type: see test_cli_width.py.
+    """
     from rankeval import cli
     from rankeval.contamination import refusal
 
@@ -305,7 +311,7 @@ def rankeval(
         with pytest.raises(SystemExit) as stop:
             cli.main()
         out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
+        return int(stop.value.code or 0), out, re.sub(r"^next: .*\n", "", err, flags=re.MULTILINE)
 
     refusal.forget()
     yield run

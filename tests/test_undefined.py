@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 from sklearn.linear_model import Ridge
 from tables import each_row
 
@@ -177,7 +178,7 @@ def test_what_a_measure_lacks_stands_in_notes_repr_and_html(qrels, measures, not
     assert len(said) == len(notes), said
     for note, expected in zip(said, notes, strict=True):
         assert expected in note
-        assert note in repr(ev)
+        assert note in whole(ev)
         assert all(part in ev._repr_html_() for part in note.split(" < "))
         assert f"{note[0].upper()}{note[1:]}." in coverage_sentences(ev)
     for again in (from_bytes(to_bytes(ev)), merged([ev]), ev.subset(ev.queries)):

@@ -4,15 +4,19 @@
 
     sphinx-build -W -n -b html examples/guides BUILD
 
-Sphinx reads pages from one folder only. The README and CONTRIBUTING stand elsewhere, and the pages of the reference
-stand nowhere: so all pages are gathered in the build folder first, and Sphinx is pointed there.
+Sphinx reads pages from one folder only. The README and CONTRIBUTING are in other folders, and the pages of the
+reference are in no folder. So all pages are gathered in the build folder first, and Sphinx is pointed there.
 
-    README.md                 -> index.md, with the table of contents
+    README.md                 -> index.md, with the menu
     .github/CONTRIBUTING.md   -> contributing.md, and SECURITY.md and CHANGELOG.md likewise
-    examples/guides/README.md -> the order of the menu
+    examples/guides/README.md -> guides.md, and the menu: a caption for each "##",
+                                 and a page howto-NAME.md for each "###", with the table below it
     examples/guides/*.md, png -> under their own names
     docstrings                -> reference.md, at its end: a table of names for each room
-                                 reference/NAME.rst: a page for each name
+                                 reference/NAME.rst: a page for each name, which the menu does not list
+
+The trap: Furo writes the whole menu into every page. With 300 names of the reference in it, the site would have twice
+the bytes, and the guides would be hard to find.
 """
 
 from __future__ import annotations
@@ -38,16 +42,21 @@ project = "rankeval"
 project_copyright = "The rankeval-mlflow developers"
 version = release = rankeval.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
-html_theme = "alabaster"  # comes with Sphinx, and loads nothing from elsewhere
-html_theme_options = {
-    "description": rankeval.__doc__.partition("\n")[0].partition(": ")[2],
-    "body_max_width": "none",
-    "font_family": "system-ui, sans-serif",
-    "code_font_size": "0.8em",  # 120 columns fit
-    "page_width": "1360px",
-    "sidebar_width": "260px",
-}
+extensions = [
+    "myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton",
+]  # fmt: skip
+html_theme = "furo"  # follows the width of the window, has search and a dark mode, and loads nothing from elsewhere
+html_title = f"rankeval {version}"
+html_static_path = [str(GUIDES / "site.css")]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style, pygments_dark_style = "default", "github-dark"
+# The button copies programs and commands: no output, and no prompt of a shell or of a docstring's example.
+copybutton_selector = "div.highlight-python pre, div.highlight-bash pre, div.highlight-yaml pre, div.doctest pre"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .go"
 myst_heading_anchors = 3
 default_role = "py:obj"  # in a docstring `Evaluation` is a link, and an error if there is no such name
 autodoc_typehints = "none"  # the docstrings have the types
@@ -112,6 +121,7 @@ EXTENDING = {
 
 MOVED = {
     "index.md": "README.md",
+    "guides.md": "examples/guides/README.md",
     "contributing.md": ".github/CONTRIBUTING.md",
     "security.md": ".github/SECURITY.md",
     "changelog.md": "CHANGELOG.md",
@@ -121,8 +131,12 @@ MOVED = {
 LINK = re.compile(r"(?P<before>\]\(|^\[[^\]\n]+\]: )(?P<path>[\w./-]+)(?P<after>#[\w-]+|(?=\)|$))", re.MULTILINE)
 
 PAGE = """\
+:orphan:
+
 {title}
 {line}
+
+:doc:`Reference </reference>` / ``{module}``
 
 .. currentmodule:: {module}
 
@@ -139,20 +153,14 @@ SECTION = """
    :nosignatures:
 
    {names}
-
-.. toctree::
-   :hidden:
-
-   {pages}
 ```
 """
 
 MENU = """
 ```{{toctree}}
 :hidden:
-:caption: {caption}
-
-{pages}
+{options}
+{entries}
 ```
 """
 
@@ -215,24 +223,49 @@ def write_reference(folder: Path) -> None:
                 title=title,
                 module=module,
                 names="\n   ".join(name.removeprefix(f"{module}.") for name in names),
-                pages="\n   ".join(f"reference/{name}" for name in names),
             )
         )
     with (folder / "reference.md").open("a", encoding="utf-8") as file:
         file.writelines(parts)
 
 
-def contents() -> dict[str, list[str]]:
-    """Return the pages behind the first one, in the groups and the order of the guides' README."""
-    groups = re.split(r"^## ", (GUIDES / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    found = {group.partition("\n")[0]: re.findall(r"\]\((\w+)\.md\)", group) for group in groups}
-    found["Look up"] += ["contributing", "security", "changelog"]
-    return found
+def parts_of(text: str, mark: str) -> list[tuple[str, str]]:
+    """Return the title and the text of each part of a page that begins with a heading of this mark."""
+    found = re.split(rf"^{mark} (.*)\n", text, flags=re.MULTILINE)[1:]
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def entries_of(text: str) -> list[str]:
+    """Return the links of a part of the list of guides as entries of a menu, in their order."""
+    return [f"{title} <{page}>" for title, page in re.findall(r"\[([^\]]+)\]\((\w+)\.md\)", text)]
+
+
+def menu(caption: str, entries: list[str]) -> str:
+    """Return one menu of the sidebar, below its caption if it has one."""
+    return MENU.format(options=f":caption: {caption}\n" * bool(caption), entries="\n".join(entries))
+
+
+def write_menus(folder: Path) -> None:
+    """Append a menu for each heading of the list of guides to the first page, and write a page for each group."""
+    text = (folder / "guides.md").read_text(encoding="utf-8")
+    menus = [menu("", ["All guides <guides>"])]
+    for caption, part in parts_of(text, "##"):
+        entries = entries_of(part.partition("\n### ")[0])
+        for title, table in parts_of(part, "###"):
+            name = "howto-" + re.sub(r"\W+", "-", title.lower())
+            entries.append(name)
+            group = f"# {title}\n{table}{menu('', entries_of(table))}"
+            (folder / f"{name}.md").write_text(group, encoding="utf-8")
+        if caption == "Look up":
+            entries += ["Security <security>", "Changes <changelog>"]
+        menus.append(menu(caption, entries))
+    with (folder / "index.md").open("a", encoding="utf-8") as file:
+        file.writelines(menus)
 
 
 def linked(page: Path, folder: Path) -> str:
     """Return a page whose links lead to the gathered pages; of another file of the checkout, a copy is made."""
-    pages = {ROOT / path: name for name, path in MOVED.items()} | {GUIDES / "README.md": "index.md"}
+    pages = {ROOT / path: name for name, path in MOVED.items()}
 
     def moved(found: re.Match[str]) -> str:
         target = (page.parent / found["path"]).resolve()
@@ -253,12 +286,10 @@ def gather_pages(folder: Path) -> None:
     folder.mkdir(parents=True)
     for path in GUIDES.glob("*.png"):
         shutil.copy(path, folder)
-    guides = {path.name: path for path in GUIDES.glob("*.md") if path.name != "README.md"}  # the list is the menu here
-    for name, path in (guides | {name: ROOT / path for name, path in MOVED.items() if name != "index.md"}).items():
+    guides = {path.name: path for path in GUIDES.glob("*.md") if path.name != "README.md"}
+    for name, path in (guides | {name: ROOT / path for name, path in MOVED.items()}).items():
         (folder / name).write_text(linked(path, folder), encoding="utf-8")
-    readme = linked(ROOT / "README.md", folder)
-    menus = [MENU.format(caption=caption, pages="\n".join(pages)) for caption, pages in contents().items()]
-    (folder / "index.md").write_text("".join([readme, *menus]), encoding="utf-8")
+    write_menus(folder)
     write_reference(folder)
 
 

@@ -90,7 +90,6 @@ from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_id
 from rankeval_mlflow.run_names import param_text, safe_names
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 from rankeval_mlflow.signing import (
-    any_typed,
     categories,
     check_gaps,
     numbers,
@@ -237,7 +236,7 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
         options = {"serialization_format": "cloudpickle"}
     if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
         raise InvalidInput(
-            f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
+            f"ranker cannot be saved without rankeval: it contains an object of {ours[0]}. Take that out, or log it by "
             "mlflow.sklearn.log_model(..., serialization_format='cloudpickle') and load it where rankeval is installed"
         )
     return options, modules
@@ -314,7 +313,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         free = [*known, "qid"] if isinstance(inner, Fusion) and has_column(rows) else [*known]
         # As JSON sends them, in another order of the columns.
         sent = rows.astype(dict.fromkeys(known, object))[rows.columns[::-1]] if known else rows
-        coded = {"categories": known, "numbers": any_typed(rows, numeric)}
+        coded = {"categories": known, "numbers": numeric}
         beside = {
             "signature": signature(rows, scores, free, numeric),
             "input_example": _example(sent, numeric),

@@ -7,8 +7,8 @@ wrong type gives other scores, or refuses the rows of training. These are the ty
 column                            type    because
 ================================  ======  =========================================================================
 categories                        any     MLflow has no type for them; the script of the model codes them
-whole numbers of up to 32 bits    double  a later value may be missing
-whole numbers of 64 bits          any     a later value may be missing, and MLflow makes no doubles of 64 bits
+whole numbers                     any     a later value may be missing, and MLflow makes no doubles of 64 bits
+the same, where none may be       long    a request has 64 bits, as pandas and JSON read whole numbers
 truth values                      any     a later value may be missing, and MLflow's boolean reads null as false
 unknown to MLflow, as uint64      any     otherwise MLflow forgets the names of all columns
 others                            MLflow's own
@@ -58,6 +58,7 @@ CHECKED_ROWS = 1000
 
 # JSON has these kinds of categories.
 _SENT = {"string", "integer", "floating", "boolean", "empty"}
+_SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 # Objects that are numbers or truth values; "floating" has None beside floats.
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}
 
@@ -150,15 +151,6 @@ def _as_double(name: Any) -> str:
     return f'fit the ranker on X.astype({{{json.dumps(name)}: "float64"}})'
 
 
-def any_typed(rows: Any, numeric: Iterable[Any]) -> list[Any]:
-    """Return those columns of numbers that MLflow must hand on as they are; it makes doubles of the others."""
-    kinds = [(name, rows[name].dtype) for name in numeric]
-    # pandas' sparse types have no size of an item.
-    return [
-        name for name, kind in kinds if kind.kind not in "iu" or getattr(kind, "itemsize", 8) > 4
-    ]
-
-
 def signature(
     rows: Any,
     scores: NDArray[np.float64] | None,
@@ -171,8 +163,10 @@ def signature(
     if not hasattr(rows, "iloc"):
         return infer_signature(rows, scores)
     truths = [name for name in rows if rows[name].dtype.kind == "b"]
-    free = {*known, *truths, *any_typed(rows, numeric)}
-    plain = with_columns(rows, dict.fromkeys([*free, *numeric], 0.0))
+    free = {*known, *truths, *numeric}
+    small = [name for name in rows if rows[name].dtype in _SMALL and name not in free]
+    fixed = {name: rows[name].astype("int64") for name in small}
+    plain = with_columns(rows, fixed | dict.fromkeys(free, 0.0))
     inferred = infer_signature(plain, scores)
     if not inferred.inputs.has_input_names():
         unknown = _odd(

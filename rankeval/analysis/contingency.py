@@ -10,18 +10,20 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number, require
+from rankeval._checks import check_count, check_number, count, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
 from rankeval.measures.set_based import false_and_missed
+from rankeval.render.tables import Table
 
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class ContingencyTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class ContingencyTable(Displayed):
     """Numbers of retrieved and of relevant documents, query by query.
 
     Attributes
@@ -64,8 +66,10 @@ class ContingencyTable:
         """
         return _rates(self.per_query.sum().to_frame().T, beta).iloc[0].rename("micro")
 
-    def _repr_html_(self) -> str:
-        return str(self.per_query.to_html())
+    def _view(self) -> View:
+        rates = pd.DataFrame([self.macro(), self.micro()]).rename_axis("mean").reset_index()
+        sentence = f"Retrieved and relevant documents of {count(len(self.per_query), 'query')}"
+        return View([sentence], [Table(rates), Table(self.per_query.reset_index())])
 
 
 def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:

@@ -6,6 +6,7 @@ the end of their group. Under a convention that breaks ties every rank has a poi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number
+from rankeval._checks import check_count, check_number, count
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
@@ -23,6 +25,7 @@ from rankeval.evaluation import Given
 from rankeval.join.flat import Floats
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
+from rankeval.render import tables
 
 __all__ = ["LEVELS", "ROC", "PrecisionRecall", "precision_recall", "roc"]
 
@@ -32,8 +35,8 @@ LEVELS = tuple(level / 10 for level in range(11))
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class PrecisionRecall:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrecisionRecall(Displayed):
     """Precision by recall, for every query and on average.
 
     Attributes
@@ -64,15 +67,17 @@ class PrecisionRecall:
         """Mean over the eleven levels, of each query."""
         return self.eleven_points.mean(axis=1)
 
-    def _repr_html_(self) -> str:
-        frame = self.average.rename("interpolated precision").rename_axis("recall").to_frame()
-        return str(frame.style.format("{:.4f}").to_html())
+    def _view(self) -> View:
+        average = self.average.rename("interpolated precision").rename_axis("recall")
+        sentence = f"Precision by recall, mean over {count(len(self.eleven_points), 'query')}"
+        table = tables.Table(average.reset_index(), {"recall": ".1f"})
+        return View([sentence], [table], _without_curve(self.undefined))
 
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class ROC:
+@dataclass(frozen=True, eq=False, repr=False)
+class ROC(Displayed):
     """The share of relevant documents found by the share of others found, for every query.
 
     Attributes
@@ -90,8 +95,16 @@ class ROC:
     auc: pd.Series[float]
     undefined: Mapping[Any, str]
 
-    def _repr_html_(self) -> str:
-        return str(self.auc.to_frame("AUC").style.format("{:.4f}").to_html())
+    def _view(self) -> View:
+        sentence = f"Mean AUC {tables.number(self.auc.mean())} over {count(len(self.auc), 'query')}"
+        table = tables.Table(self.auc.rename("AUC").rename_axis("qid").reset_index())
+        return View([sentence], [table], _without_curve(self.undefined))
+
+
+def _without_curve(undefined: Mapping[Any, str]) -> list[str]:
+    """Return the number of queries without a curve by the reason."""
+    reasons = Counter(undefined.values())
+    return [f"{count(n, 'query')} without a curve: {reason}" for reason, n in reasons.items()]
 
 
 @explained
@@ -184,7 +197,7 @@ def roc(
     Parameters
     ----------
     truth, ranking, qid, group
-        As in `rankeval.evaluate`. Arrays hold all documents.
+        As in `rankeval.evaluate`. Arrays must have all documents.
     rel : float
         Lowest relevant label.
     collection_size : int, optional

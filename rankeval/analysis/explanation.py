@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from inspect import Parameter
 from itertools import product
 from typing import Any
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
 from rankeval._checks import check_number, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
@@ -35,6 +35,7 @@ from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
 from rankeval.measures.family import Family
 from rankeval.measures.names import aliased
+from rankeval.render.tables import Table
 
 RULES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable", "best", "worst"),
@@ -72,8 +73,8 @@ _VAGUE = 0.01
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Displayed):
     """The rules that give the one value, and those that give the other.
 
     Attributes
@@ -110,12 +111,9 @@ class Explanation:
     sentence: str
     alternatives: tuple[tuple[str, ...], ...] = ()
 
-    def __str__(self) -> str:
-        return self.sentence
-
-    def _repr_html_(self) -> str:
+    def _view(self) -> View:
         matching = self.table[self.table["matches"] != ""]
-        return f"<p>{escape(self.sentence)}</p>{matching.to_html(index=False)}"
+        return View([self.sentence], [Table(matching)] if len(matching) else [])
 
 
 @explained

@@ -11,15 +11,17 @@ import pyarrow as pa
 
 from rankeval._arguments import explained
 from rankeval._checks import check_share, count
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.rows import Rows
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
+from rankeval.render.tables import Table
 
 
 @escaping
-@dataclass(frozen=True, eq=False)
-class Overlap:
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlap(Displayed):
     """Rank-biased overlap of two runs, query by query.
 
     Attributes
@@ -41,12 +43,12 @@ class Overlap:
         """Return the means over queries."""
         return self.per_query.mean()
 
-    def _repr_html_(self) -> str:
-        return str(
-            self.mean()
-            .to_frame(f"mean over {count(len(self.per_query), 'query')}, p = {self.p}")
-            .to_html()
-        )
+    def _view(self) -> View:
+        queries = count(len(self.per_query), "query")
+        sentence = f"Rank-biased overlap with p = {self.p:g}, means over {queries}"
+        n_alone = len(self.only_in_one)
+        notes = [f"{count(n_alone, 'query')} in one run only"] if n_alone else []
+        return View([sentence], [Table(self.mean().to_frame().T)], notes)
 
 
 @explained
@@ -121,7 +123,7 @@ def ranked_lists(run: Run) -> dict[Any, list[Any]]:
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
             raise InvalidInput(
-                f"a document stands twice in query {query!r}",
+                f"a document occurs twice in query {query!r}",
                 argument="run",
                 remedy="rank each document once, in one run a system",
             )

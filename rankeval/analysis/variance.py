@@ -40,7 +40,7 @@ Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Anova(WithTable):
     """An analysis of variance of the scores of systems, with notes for the reader.
 
@@ -295,7 +295,7 @@ def _design_notes(
 ) -> list[str]:
     if block.shape[2] == 1:
         return [
-            "one score for each query and system, so query x system is part of the error; replicates tell them apart"
+            "one score for each query and system, so query x system is part of the error; replicates separate them"
         ]
     rivals = "query and system are tested against query x system"
     if replicates == "crossed":

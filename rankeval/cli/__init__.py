@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one l
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -45,6 +46,7 @@ from rankeval.cli.output import (
     print_frame,
     print_result,
     print_scores,
+    room,
     say,
     show_progress,
     tell,
@@ -61,17 +63,34 @@ RATES = (*_WORLD, "quantity", "rate", "standard_error", "replications")
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow")
 
 
+PANELS = {
+    "Evaluate": "evaluate compare evaluate-dataset fuse search page",
+    "Run experiments": "init run guard",
+    "Collect judgments and clicks": "judging online",
+    "Track and share": "push site",
+    "Look up": "measures tests doctor",
+}
+"""Panel of the help -> its commands, in the order shown; the commands of hosts track too."""
+
+
 class _WithHosts(OwnAnswers):
     """The commands of rankeval, and one group for each installed host."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        own = super().list_commands(ctx)
+        own = {*super().list_commands(ctx)}
         others = [name for name in hosts.host_names() if name not in own]
-        return [*own, *(name for name in others if hosts.shown_host(name).commands is not None)]
+        shown = [name for name in others if hosts.shown_host(name).commands is not None]
+        ordered = " ".join(PANELS.values()).split()
+        return [*ordered, *own.difference(ordered), *shown]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        own = super().get_command(ctx, cmd_name)
-        return _host_command(cmd_name) if own is None and cmd_name in hosts.host_names() else own
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in hosts.host_names():
+            command = _host_command(cmd_name)
+        if command is not None:
+            named = (panel for panel, own in PANELS.items() if cmd_name in own.split())
+            command.rich_help_panel = next(named, "Track and share")
+        return command
 
 
 app: typer.Typer = typer.Typer(
@@ -113,11 +132,18 @@ def _options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow."""
+    """Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow.
+
+    Each command explains itself: rankeval COMMAND --help.
+    """
 
 
 @app.command()
-@options("CONFIG settings check keys output verbose", output=KeysFormat.text)
+@options(
+    "CONFIG settings check keys output verbose",
+    output=KeysFormat.text,
+    then="python -m webbrowser {report}",
+)
 def run(
     *,
     config: str | None,
@@ -126,23 +152,28 @@ def run(
     keys: bool,
     output: KeysFormat,
     verbose: bool,
-) -> None:
+) -> dict[str, Any]:
     """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
 
     An experiment file names functions and classes, which are imported and called: trust it as you
     would trust a script.
+
+    For example:
+        rankeval run quickstart
+        rankeval run experiment.yaml --check --set cv.n_splits=10
     """
+    from rankeval.experiment.config import keys_markdown, keys_text, load_config, shipped_configs
+
     if keys:
-        from rankeval.experiment.config import keys_markdown, keys_text
-
-        tell(keys_markdown().rstrip("\n") if output is KeysFormat.markdown else keys_text())
-        return
+        is_page = output is KeysFormat.markdown
+        tell(keys_markdown().rstrip("\n") if is_page else keys_text(), fill=not is_page)
+        return {"then": "rankeval init TABLE"}
     if config is None:
-        raise errors.InvalidInput(
-            "name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys"
-        )
-    from rankeval.experiment.config import load_config
-
+        tell("Name an experiment file, or one of those that are shipped:")
+        for name, path in shipped_configs().items():
+            comment = path.read_text(encoding="utf-8").lstrip("# ")
+            tell(f"  {name:<12} {re.split('[.:]', comment)[0]}")
+        return {"then": "rankeval run quickstart"}
     # Before the slow imports, to answer a misspelt key at once.
     checked = load_config(config, settings or ())
     from rankeval.collection.data import shares_of_empty
@@ -156,9 +187,9 @@ def run(
             tell(f"{part.role}: {part.name}, {sizes}")
         for words in shares_of_empty(parts.dev):
             tell(words)
-        return
+        return {"then": "rankeval run {config}"}
 
-    with warnings.catch_warnings(), show_progress() as progress:
+    with warnings.catch_warnings(), show_progress(stages=True) as progress:
         # Printed below, as an error.
         warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)
         result = run_experiment(checked, progress=progress)
@@ -166,15 +197,17 @@ def run(
 
     if verbose:
         HELD.clear()  # the comparison is printed with its notes
-    tell(f"{experiment_text(result.facts, verbose=verbose)}\n\nReport:  {result.report}")
+    text = experiment_text(result.facts, verbose=verbose, width=room())
+    tell(f"{text}\n\nReport:  {result.report}")
     if result.tracked and checked.tracking:
         name = checked.tracking.host
         label = f"{hosts.host(name).label or name}:"
-        tell(f"{label:<8} {from_here(result.tracked.where)}")
+        tell(f"{label:<8} {from_here(result.tracked.where)}", fill=False)
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
         raise errors.TrackingError(result.tracking_error)
+    return {"report": from_here(str(result.report))}
 
 
 @app.command()
@@ -182,9 +215,13 @@ def run(
 def init(*, files: list[Path], **arguments: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
-    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and
-    contents, and the guess is printed. If it is open, you are asked, or you name the column.
-    Nothing is overwritten: if one of the files is there, none is written.
+    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by their names
+    and contents, and the guess is printed. If a guess is uncertain, you are asked, or you name the
+    column. Existing files are never overwritten: if one of the files exists, none is written.
+
+    For example:
+        rankeval init rows.parquet
+        rankeval init qrels.txt bm25.run
     """
     from rankeval.first_files import start
 
@@ -194,26 +231,37 @@ def init(*, files: list[Path], **arguments: Any) -> None:
 
 
 @app.command("tests")
-@options("WORDS output")
+@options("WORDS output", then="rankeval compare QRELS RUN RUN --test t --correction holm")
 def list_declared(*, words: str | None, output: Format) -> None:
-    """List the significance tests, corrections and claims; with NAME, also the measured error rates of those found."""
+    """List the significance tests, corrections and claims; with NAME, also their measured error rates.
+
+    For example:
+        rankeval tests
+        rankeval tests holm
+    """
     from rankeval.significance.catalogue import list_tests, rates_found
 
     listed = list_tests(words).reset_index()
     if output is not Format.table:
         print_frame(listed if words is None else rates_found(words), output)
     elif words is None:
-        print_frame(listed[["name", "kind", "words", "title"]], Format.table)
+        print_frame(listed[["name", "kind", "words", "title"]], output, spare=["title"])
     else:
         for row in listed.to_dict("records"):
             tell("\n".join(f"{topic:<10} {row[topic]}" for topic in SAID if row[topic]) + "\n")
         if len(measured := rates_found(words)):
-            print_frame(measured[[*RATES]], Format.table)
+            print_frame(measured[[*RATES]], output, spare=["standard_error", "replications"])
 
 
 @app.command()
+@options("wide", then="rankeval evaluate QRELS RUN")
 def doctor() -> None:
-    """Show versions, hosts and the ledger in force: its head, whether it is whole, and the name in new entries."""
+    """Show versions, hosts and the ledger in use: its head, its state, and your name in new entries.
+
+    For example:
+        rankeval doctor
+        RANKEVAL_LEDGER=ledger rankeval doctor
+    """
     import platform
     from importlib import metadata
 
@@ -247,6 +295,7 @@ def doctor() -> None:
 @options(
     "DATA qid relevance score docid query_weight columns measures convention per_query level depth "
     "collection_size ties missing no_relevant score_dtype memory n_jobs folder output",
+    then="rankeval init {data}",
     **dict.fromkeys(("qid", "relevance", "score"), ...),
 )
 def evaluate_dataset(
@@ -258,7 +307,12 @@ def evaluate_dataset(
     output: Format,
     **arguments: Any,
 ) -> None:
-    """Score the rows of a Parquet data set."""
+    """Score the rows of a Parquet data set of any size.
+
+    For example:
+        rankeval evaluate-dataset rows.parquet --qid q --relevance y --score s
+        rankeval evaluate-dataset rows.parquet --qid q --relevance y --score s -q
+    """
     from rankeval.measures.names import sized
     from rankeval.streaming import evaluate_dataset as evaluate
     from rankeval.streaming.source import name_of
@@ -289,12 +343,19 @@ def _declared_formats() -> Iterator[str]:
     measures=None,
     convention=None,
     output=EvaluationFormat.table,
+    then="rankeval compare {qrels} {runs} {more}",
 )
 def evaluate(
     *, qrels: Path, runs: list[Path], measures: list[str] | None, convention: str | None, output: EvaluationFormat,
     collection_size: int | None, per_query: bool, reading: Reading, **arguments: Any,
-) -> None:  # fmt: skip
-    """Score rankings against judgments."""
+) -> dict[str, list[str]]:  # fmt: skip
+    """Score rankings against judgments.
+
+    For example:
+        rankeval evaluate qrels.txt bm25.run
+        rankeval evaluate qrels.txt bm25.run dense.run -m nDCG@10 -m R@100
+        rankeval evaluate qrels.txt bm25.run -m official --format trec
+    """
     from rankeval.collection.convention import get_convention
     from rankeval.measures.names import sized
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
@@ -329,16 +390,18 @@ def evaluate(
                 convention=rules,
             )
             sys.stdout.write(text)
-        return
+        return {}
     specs = [sized(spec, collection_size) for spec in measures or MEASURES]
     scored = evaluations(qrels, runs, specs, rules, reading, qrels_format, texts=texts, one=True)
     print_scores(scored, Format(output.value), per_query=per_query)
+    return {"more": [] if len(scored) > 1 else ["OTHER_RUN"]}
 
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
     "QRELS RUNS measures convention exclude_self ties missing no_relevant baseline test correction claim margin "
-    "family alpha groups unjudged n_resamples rng texts READING output"
+    "family alpha groups unjudged n_resamples rng texts READING output",
+    then="rankeval page {qrels} {runs} --out queries.html",
 )
 def compare(
     *,
@@ -352,8 +415,12 @@ def compare(
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
     The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test.
-    --format json prints all that rk.Comparison.from_json reads, and the headline; csv prints the
-    table, with headline and notes on stderr.
+    --format json prints everything that rk.Comparison.from_json reads, and the headline. --format
+    csv prints the table, with the headline and the notes on stderr.
+
+    For example:
+        rankeval compare qrels.txt bm25.run dense.run
+        rankeval compare qrels.txt bm25.run dense.run --baseline bm25.run -m AP
     """
     from rankeval.comparison import compare as compare_systems
 
@@ -371,7 +438,7 @@ def _declared_fusions() -> Iterator[str]:
 
 
 @app.command(cls=ending_with(_declared_fusions))
-@options("RUNS method norm constant weights RANKINGS out")
+@options("RUNS method norm constant weights RANKINGS out", then="rankeval evaluate QRELS {out}")
 def fuse(
     *,
     runs: list[Path],
@@ -383,7 +450,12 @@ def fuse(
 ) -> None:
     """Fuse rankings into one, by ranks or by scores.
 
-    The run has the name of the method. Its file is TREC text, or has the format of its suffix.
+    The name of the new run is that of the method. Its file is TREC text, or has the format of its
+    suffix.
+
+    For example:
+        rankeval fuse bm25.run dense.run --out fused.run
+        rankeval fuse bm25.run dense.run --method combsum --out fused.parquet
     """
     from rankeval.fusion import fuse as fuse_runs
 
@@ -425,15 +497,22 @@ def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> 
 
 
 @app.command()
-@options("DOCS QUERIES scheme k stem stop fields query_fields ids limit out")
+@options(
+    "DOCS QUERIES scheme k stem stop fields query_fields ids limit out",
+    then="rankeval evaluate QRELS {out}",
+)
 def search(
     *, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **arguments: Any
 ) -> None:
-    """Rank documents by words: by the weights of a SMART scheme, or by BM25.
+    """Search texts for the words of queries, by BM25 or by the weights of a SMART scheme.
 
-    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix. For
-    other settings, use Python: rk.text.BM25(k1=0.9, b=0.4), rk.text.VectorSpace("Lnu.ltc",
-    slope=0.1).
+    The name of the run is that of the scheme. Its file is TREC text, or has the format of its
+    suffix. For other settings, use Python: rk.text.BM25(k1=0.9, b=0.4), or
+    rk.text.VectorSpace("Lnu.ltc", slope=0.1).
+
+    For example:
+        rankeval search docs.tsv queries.tsv --scheme BM25 --out bm25.run
+        rankeval search corpus.jsonl queries.jsonl --stem english --out ltc.run
     """
     from rankeval.text import BM25, VectorSpace
 
@@ -456,6 +535,7 @@ def search(
     "READING out",
     depth=10,
     stop="english",
+    then="python -m webbrowser {out}",
 )
 def page(
     *,
@@ -466,9 +546,14 @@ def page(
     out: Path | None,
     **arguments: Any,
 ) -> None:
-    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, why each query is there.
+    """Write a page of queries to read: the need, the ranked documents, labels, snippets, why a query was chosen.
 
-    Of two runs, the second is compared with the first, and the page shows how each document moved.
+    If you give two runs, the second is compared with the first, and the page shows how each
+    document moved.
+
+    For example:
+        rankeval page qrels.txt bm25.run --documents docs.tsv --out bm25.html
+        rankeval page qrels.txt bm25.run dense.run --queries 20 --out moved.html
     """
     from rankeval.evaluation import evaluate as score
     from rankeval.io.opening import write_atomically
@@ -504,9 +589,16 @@ def _texts(
 
 
 @app.command("measures")
-@options("WORDS output", output=ListFormat.table)
+@options(
+    "WORDS output", output=ListFormat.table, then="rankeval evaluate QRELS RUN -m nDCG@10 -m AP"
+)
 def list_all(*, words: str | None, output: ListFormat) -> None:
-    """List the measures with their parameters."""
+    """List the measures with their parameters.
+
+    For example:
+        rankeval measures
+        rankeval measures nDCG
+    """
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
@@ -514,13 +606,13 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
             raise errors.InvalidInput(
                 "--format markdown prints the page of all measures: leave out the name"
             )
-        tell(measures_markdown().rstrip("\n"))
+        tell(measures_markdown().rstrip("\n"), fill=False)
         return
     frame = list_measures(words).rename_axis("name").reset_index()
     if output is ListFormat.table:
         short = frame[["name", "title", "parameters", "aggregate"]]
         frame = short.assign(ties=frame["ties"].where(frame["ties"] == "exact", "exact or drawn"))
-    print_frame(frame, Format(output.value))
+    print_frame(frame, Format(output.value), spare=["aggregate", "ties"])
 
 
 def _ledger() -> Iterator[tuple[str, str]]:
@@ -550,11 +642,20 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 
 @app.command()
-@options("RESULTS host experiment uri of_run", experiment="rankeval")
+@options(
+    "RESULTS host experiment uri of_run",
+    experiment="rankeval",
+    then="rankeval site --experiment {experiment} --host {host}",
+)
 def push(
     *, results: list[Path], host: str, experiment: str, uri: str | None, of_run: str | None
 ) -> None:
-    """Send saved results to a host, such as MLflow: each folder is a run, or part of a given one."""
+    """Send saved results to a host, such as MLflow: each folder becomes a run, or is added to --run.
+
+    For example:
+        rankeval push results/bm25 results/dense
+        rankeval push results/bm25 --experiment ranking --uri sqlite:///mlflow.db
+    """
     from rankeval.shelf.kinds import read_record
 
     offer = hosts.host(host)
@@ -571,11 +672,15 @@ def push(
     destination = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
         tracked = offer.push(read_record(folder), name=folder.absolute().name, **destination)
-        tell(f"{folder}: {from_here(tracked.where)}")
+        tell(f"{folder}: {from_here(tracked.where)}", fill=False)
 
 
 @app.command("site")
-@options("SAVED public experiment host uri with_queries", public=Path("public"))
+@options(
+    "SAVED public experiment host uri with_queries strict",
+    public=Path("public"),
+    then="python -m webbrowser {index}",
+)
 def make_site(
     *,
     saved: Path | None,
@@ -584,10 +689,15 @@ def make_site(
     host: str,
     uri: str | None,
     with_queries: bool,
-) -> None:
+    strict: bool,
+) -> dict[str, Path]:
     """Write one static site of all runs: leaderboards, the champion, and a page for each run.
 
-    The runs are those of a folder, or of an experiment of a host such as MLflow.
+    The runs are those of a folder, or of an experiment on a host such as MLflow.
+
+    For example:
+        rankeval site rankeval-out --out public
+        rankeval site --experiment ranking --uri sqlite:///mlflow.db
     """
     from rankeval.site import write_site
 
@@ -597,6 +707,9 @@ def make_site(
     for fault in written.faults:
         say(f"warning: {fault.place} cannot be read: {fault.reason}")
     tell(f"{count(written.n_pages, 'page')}: {written.index}")
+    if strict and written.faults:
+        raise typer.Exit(1)
+    return {"index": written.index}
 
 
 def main() -> None:

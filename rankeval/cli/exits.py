@@ -81,6 +81,11 @@ class OwnAnswers(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         return command and literal(command)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help; that of a group within a group is literal already."""
+        shown = literal(self) if ctx.parent is None else self
+        TyperGroup.format_help(shown, ctx, formatter)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
@@ -131,7 +136,9 @@ def _answer(error: BaseException) -> NoReturn:
 def _fail(error: BaseException, code: int) -> NoReturn:
     if os.environ.get("RANKEVAL_TRACEBACK"):
         raise error
-    tell(f"{'refused' if code == 1 else 'error'}: {_one_line(error)}", to_stderr=True)
+    # One line for programs, which search it; a terminal gets it wrapped.
+    line = f"{'refused' if code == 1 else 'error'}: {_one_line(error)}"
+    tell(line, to_stderr=True, fill=sys.stderr.isatty())
     _abandon_output()
     sys.exit(code)
 

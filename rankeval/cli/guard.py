@@ -1,8 +1,8 @@
 """The commands of ``rankeval guard``: parse, call, print.
 
 A step that says yes exits with 0. If the guard says no, the exit code is 1: `status` of data that
-would be refused, `verify` of a ledger that is not whole, a refusal. What scripts read stands alone
-on stdout, and the words on stderr.
+would be refused, `verify` of a ledger that is not whole, a refusal. The output that scripts read is
+alone on stdout, and the words are on stderr.
 
 A test collection is given as files: judgments, or rows with labels. They must be those that it was
 registered from.
@@ -21,10 +21,11 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
+from rankeval._display import view_of
 from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell, tell_all
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -91,6 +92,11 @@ class CollectionFiles(SimpleNamespace):
                 systems[name] = _scores(Path(path), self.limit)
         return systems
 
+    def named(self) -> dict[str, str | Path]:
+        """Return the option of the collection and its file, for the next command."""
+        kind = "data" if self.qrels is None else "qrels"
+        return {"kind": kind, "file": getattr(self, kind)}
+
     def _flags(self, names: str) -> str:
         filled = [name for name in names.split() if getattr(self, name)]
         return ", ".join(f"--{name.replace('_', '-')}" for name in filled)
@@ -126,11 +132,20 @@ def _declared_checks() -> Iterator[str]:
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@options(f"PROJECT NAME supersedes effect sd ledger {COLLECTION}")
-def register(*, project: str, name: str, ledger: str | None, **arguments: Any) -> None:
+@options(
+    f"PROJECT NAME supersedes effect sd ledger {COLLECTION}",
+    then="rankeval guard freeze {project} {name} NAME=PATH --{kind} {file}",
+)
+def register(
+    *, project: str, name: str, ledger: str | None, **arguments: Any
+) -> dict[str, str | Path]:
     """Register a test collection: from now on it is refused for tuning.
 
-    These checks are made:
+    The checks below are made.
+
+    For example:
+        rankeval guard register shop web-test --qrels qrels.txt
+        rankeval guard register shop web-test --data test.csv --qid q --label y
     """
     guard = guard_of(project, ledger)
     files = CollectionFiles.taken(arguments)
@@ -141,36 +156,49 @@ def register(*, project: str, name: str, ledger: str | None, **arguments: Any) -
     tell(f"{registered.name}: {sizes}; {known}; digest {registered.digest}")
     for finding in registered.findings:
         if finding.severity == "note":  # the others were printed as warnings
-            tell(str(finding))
+            tell(finding.words)
     tell(f"ledger {registered.ledger}, head {registered.head}")
+    return files.named()
 
 
 @guard_app.command()
 @options(
     "PROJECT COLLECTION SYSTEMS baseline measure secondary convention claim margin groups "
-    f"fresh alpha n_resamples rng ledger {COLLECTION}"
+    f"fresh alpha n_resamples rng ledger {COLLECTION}",
+    then="rankeval guard open {project} {plan} --{kind} {file}",
 )
 def freeze(
     *, project: str, collection: str, systems: list[str], ledger: str | None, **arguments: Any
-) -> None:
-    """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
+) -> dict[str, str | Path]:
+    r"""Fix systems and test before any score is seen, and print the id of the plan, alone on stdout.
+
+    For example:
+        rankeval guard freeze shop web-test new=new.run --qrels qrels.txt
+        rankeval guard freeze shop web-test old=old.run new=new.run \
+            --baseline old --qrels qrels.txt
+    """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(arguments)
     registered = _at_hand(
         guard, collection, files, _registered_digests(project, collection, ledger)
     )
     plan = guard.freeze(registered, systems=files.systems(systems), **arguments)
-    say(f"frozen: {plan!r}")
-    opening = f"rankeval guard open {project} {plan.id}"
-    say(f"open it with: {opening}, and the same files of the collection")
+    say(view_of(plan).to_text(width=None, lines=None))
+    say("to open it, name the same files of the collection")
     typer.echo(plan.id)
+    return {"plan": plan.id} | files.named()
 
 
 @guard_app.command("open")
-@options(f"PROJECT PLAN ledger output {COLLECTION}")
+@options(f"PROJECT PLAN ledger output {COLLECTION}", then="rankeval guard looks {project}")
 def open_plan(
     *, project: str, plan: str, ledger: str | None, output: Format, **arguments: Any
 ) -> None:
-    """Score all systems of a plan at once, record the looks, and print the comparison."""
+    """Score all systems of a plan at once, record the looks, and print the comparison.
+
+    For example:
+        rankeval guard open shop 3f9a --qrels qrels.txt
+        rankeval guard open shop 3f9a --qrels qrels.txt --format json
+    """
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
     test = _at_hand(guard, frozen.collection, CollectionFiles.taken(arguments), {frozen.digest})
@@ -178,25 +206,45 @@ def open_plan(
 
 
 @guard_app.command()
-@options("PROJECT COLLECTION everybody ledger output", collection=None)
+@options(
+    "PROJECT COLLECTION everybody ledger output",
+    collection=None,
+    then="rankeval guard verify {project}",
+)
 def looks(
     *, project: str, collection: str | None, everybody: bool, ledger: str | None, output: Format
 ) -> None:
-    """List the looks at a registered collection, or without COLLECTION at all collections of a project."""
+    """List the looks at a registered collection; without COLLECTION, at all collections of a project.
+
+    For example:
+        rankeval guard looks shop
+        rankeval guard looks shop web-test --all-projects
+    """
     frame = guard_of(project, ledger).looks(collection, projects="all" if everybody else "own")
-    print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
+    print_frame(frame, output, spare=["who", "plan", "output"])
     if not everybody and (elsewhere := frame.attrs["elsewhere"]):
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
     if decisions := frame.attrs["decisions"]:
-        gates = f"{count(decisions, 'decision')} by gates besides, which are no looks"
+        gates = f"{count(decisions, 'decision')} by gates besides, which are not looks"
         say(f"{gates}: gate.decisions() lists them")
 
 
 @guard_app.command()
-@options(f"PROJECT ledger output {COLLECTION}")
-def status(*, project: str, ledger: str | None, output: Format, **arguments: Any) -> None:
-    """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
-    state = guard_of(project, ledger).status(**CollectionFiles.taken(arguments).load())
+@options(
+    f"PROJECT ledger output {COLLECTION}",
+    then="rankeval guard register {project} NAME --{kind} {file}",
+)
+def status(
+    *, project: str, ledger: str | None, output: Format, **arguments: Any
+) -> dict[str, str | Path]:
+    """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused.
+
+    For example:
+        rankeval guard status shop --qrels train-qrels.txt
+        rankeval guard status shop --data train.csv --qid q --label y --format json
+    """
+    files = CollectionFiles.taken(arguments)
+    state = guard_of(project, ledger).status(**files.load())
     if output is Format.table:
         tell(state.words)
     else:
@@ -209,6 +257,7 @@ def status(*, project: str, ledger: str | None, output: Format, **arguments: Any
         say(steps(state.project, state.collection, ledger))
     if state.refused:
         raise typer.Exit(1)
+    return files.named()
 
 
 @guard_app.command()
@@ -216,13 +265,19 @@ def status(*, project: str, ledger: str | None, output: Format, **arguments: Any
     "PROJECT COLLECTION CANDIDATE baseline baseline_name budget measure claim margin groups "
     f"alpha convention name ledger {COLLECTION}",
     claim="better",
+    then="rankeval guard gate {project} {collection} {more} --baseline {baseline} --{kind} {file}",
 )
 def gate(
     *, project: str, collection: str, candidate: str | None, ledger: str | None, **arguments: Any
-) -> None:
-    """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
+) -> dict[str, Any]:
+    r"""Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
-    A gate is declared by its first call, and later calls repeat its options.
+    The first call declares a gate, and later calls repeat its options.
+
+    For example:
+        rankeval guard gate shop web-test --baseline old.run --qrels qrels.txt
+        rankeval guard gate shop web-test new=new.run --baseline old.run \
+            --qrels qrels.txt
     """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(arguments)
     systems = files.systems([] if candidate is None else [candidate])
@@ -233,26 +288,33 @@ def gate(
         guard, collection, files, _registered_digests(project, collection, ledger)
     )
     declared = guard.gate(registered, **arguments)
+    following = {"more": "NAME=PATH", **files.named()}
     if candidate is None:
-        tell(str(declared))
-        return
+        tell_all(declared)
+        return following
     decision = declared.decide(*next(iter(systems.items())))
-    tell(str(decision))
+    tell(decision.words)
     if not decision.accepted:
         raise typer.Exit(1)
+    return following
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@options("output")
+@options("output", then="rankeval guard register PROJECT NAME --qrels QRELS")
 def checks(*, output: Format) -> None:
-    """List the checks that the guard makes when a collection is registered."""
+    """List the checks that the guard makes when a collection is registered.
+
+    For example:
+        rankeval guard checks
+        rankeval guard checks --format csv
+    """
     from rankeval.guard import list_checks
 
     print_frame(list_checks().reset_index(), output)
 
 
 @guard_app.command()
-@options("PROJECT ledger head report other")
+@options("PROJECT ledger head report other", then="rankeval guard looks {project}")
 def verify(
     *,
     project: str,
@@ -261,7 +323,12 @@ def verify(
     report: list[Path] | None,
     **of: Any,
 ) -> None:
-    """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
+    """Check that no entry of the ledger was altered or is missing; exit with 1 otherwise.
+
+    For example:
+        rankeval guard verify shop
+        rankeval guard verify shop --report rankeval-out/quickstart/report.html
+    """
     from rankeval.ledger import discovery
     from rankeval.ledger.graph import heads_named
 
@@ -278,28 +345,41 @@ def verify(
     tell(f"{guard.ledger} is whole; head {guard.head}")
     projects = sorted({entry.project for entry in entries_of(ledger)})
     if project not in projects:
-        others = f"those of {few(projects)}" if projects else "none"
-        say(f"project {project!r} has no entry in it: it holds {others}")
+        others = f"other projects: {few(projects)}" if projects else "no project"
+        say(f"project {project!r} has no entry in it; its entries are of {others}")
 
 
 @guard_app.command()
-@options("PROJECT OTHER ledger")
+@options("PROJECT OTHER ledger", then="rankeval guard verify {project}")
 def merge(*, project: str, other: str, ledger: str | None) -> None:
-    """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
+    """Add all entries of another ledger to this one. Nothing is lost, and the other one does not change.
+
+    For example:
+        rankeval guard merge shop ../colleague/rankeval-ledger
+        rankeval guard merge shop sqlite:///ledger.db
+    """
     guard = guard_of(project, ledger)
     tell(f"{count(guard.merge(other), 'entry')} added to {guard.ledger}; head {guard.head}")
 
 
 @guard_app.command()
-@options("PROJECT TARGET ledger")
+@options("PROJECT TARGET ledger", then="rankeval guard verify {project} --ledger {target}")
 def export(*, project: str, target: str, ledger: str | None) -> None:
-    """Add all entries of the ledger to another one: from a folder to a database, or back."""
+    """Add all entries of the ledger to another one, such as from a folder to a database.
+
+    For example:
+        rankeval guard export shop sqlite:///ledger.db
+        rankeval guard export shop backup --ledger sqlite:///ledger.db
+    """
     guard = guard_of(project, ledger)
     tell(f"{count(guard.export(target), 'entry')} added to {target}; head {guard.head}")
 
 
 @guard_app.command()
-@options(f"PROJECT COLLECTION REASON query ledger {COLLECTION}")
+@options(
+    f"PROJECT COLLECTION REASON query ledger {COLLECTION}",
+    then="rankeval guard looks {project}",
+)
 def exempt(
     *,
     project: str,
@@ -311,7 +391,11 @@ def exempt(
 ) -> None:
     """Release some queries of a collection: those given by --query, or those found in some data.
 
-    A collection of another project is PROJECT/NAME.
+    Name a collection of another project as PROJECT/NAME.
+
+    For example:
+        rankeval guard exempt shop web-test "frequent queries" --query q7
+        rankeval guard exempt shop web-test "public data" --qrels public.qrels
     """
     guard = guard_of(project, ledger)
     queries = query or guard.status(**CollectionFiles.taken(arguments).load())
@@ -322,12 +406,19 @@ def exempt(
 
 
 @guard_app.command()
-@options("PROJECT COLLECTION REASON ledger")
+@options("PROJECT COLLECTION REASON ledger", then="rankeval guard looks {project}")
 def retire(*, project: str, collection: str, reason: str, ledger: str | None) -> None:
-    """Give a test collection up for good: its content may be fitted on from now on."""
+    """Give a test collection up for good: its content may be fitted on from now on.
+
+    For example:
+        rankeval guard retire shop web-test "replaced by web-test-2"
+        rankeval guard retire shop web-test "leaked" --ledger sqlite:///ledger.db
+    """
     guard = guard_of(project, ledger)
     guard.retire(collection, reason)
-    tell(f"{collection} is retired and no test any more; ledger {guard.ledger}, head {guard.head}")
+    tell(
+        f"{collection} is retired: it is not a test collection any more; ledger {guard.ledger}, head {guard.head}"
+    )
 
 
 def guard_of(project: str, ledger: str | None) -> Guard:
@@ -367,7 +458,7 @@ def _at_hand(
     found = load_collection(**{**empty, **data}).prints.digest
     expected = " or ".join(digest[:12] for digest in sorted(digests))
     digest = f"digest {found[:12]}, expected {expected}"
-    problem = f"the files hold other content than {name!r} ({digest})"
+    problem = f"the content of the files is not that of {name!r} ({digest})"
     refuse((found not in digests, problem, "name the files that it was registered from"))
     return guard.register(name, **data)
 

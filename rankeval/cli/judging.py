@@ -19,7 +19,7 @@ from rankeval._checks import count
 from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import Reading, by_file_name, evaluations
 from rankeval.cli.options import Format, options
-from rankeval.cli.output import noted, print_frame, print_result, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, say, tell_all
 
 judging_app: typer.Typer = command_group(
     "Make a test collection: pools, sheets, agreement, machine judges."
@@ -27,7 +27,11 @@ judging_app: typer.Typer = command_group(
 
 
 @judging_app.command()
-@options("RUNS depth by judged minutes rng RANKINGS output", depth=20)
+@options(
+    "RUNS depth by judged minutes rng RANKINGS output",
+    depth=20,
+    then="rankeval judging sheets FOLDER {runs} --depth {depth} --judge NAME",
+)
 def pool(
     *,
     runs: list[Path],
@@ -37,13 +41,20 @@ def pool(
     output: Format,
     **arguments: Any,
 ) -> None:
-    """List the documents to judge, the next one first, and how long it takes; as a table, what each run adds."""
+    """List the documents to judge, the next one first, and how long it takes.
+
+    The table shows what each run adds. --format csv and json list the documents.
+
+    For example:
+        rankeval judging pool bm25.run dense.run --depth 10
+        rankeval judging pool bm25.run dense.run --judged qrels.txt --format csv
+    """
     from rankeval.judging import pool as pooled
 
     made = pooled({name: noted(run) for name, run in reading.rankings(runs)}, depth=depth)
     waiting = made.order(**arguments)
     if output is Format.table:
-        tell(str(made))
+        tell_all(made)
     else:
         print_frame(waiting.assign(found_by=waiting["found_by"].map(" ".join)), output)
     cost = made.cost(minutes=minutes).loc["all"]
@@ -54,12 +65,19 @@ def pool(
 
 @judging_app.command()
 @options(
-    "FOLDER RUNS depth judges overlap documents topics scale rng sheet_format RANKINGS", depth=20
+    "FOLDER RUNS depth judges overlap documents topics scale rng sheet_format RANKINGS wide",
+    depth=20,
+    then="rankeval judging agreement {folder}",
 )
 def sheets(
     *, folder: Path, runs: list[Path], depth: int, reading: Reading, **arguments: Any
 ) -> None:
-    """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
+    """Pool rankings, and write a sheet of documents for each judge.
+
+    For example:
+        rankeval judging sheets sheets bm25.run dense.run --judge ann --judge ben
+        rankeval judging sheets sheets bm25.run --judge ann --documents docs.tsv
+    """
     from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
@@ -74,13 +92,20 @@ def sheets(
 
 
 @judging_app.command()
-@options("JUDGED levels READING output")
+@options(
+    "JUDGED levels READING output",
+    then="rankeval judging calibrate RUN RUN --human QRELS --machine QRELS",
+)
 def agreement(*, judged: list[Path], levels: Any, reading: Reading, output: Format) -> None:
     """Measure how far judges agree, with intervals by topics.
 
-    Give a folder of sheets; a file of judgments for each judge; or one file of all judges: a table
-    with a column of judges or a column for each judge, or TREC text whose second column is the
-    judge.
+    Give a folder of sheets, a file of judgments for each judge, or one file of all judges. This
+    file is a table with a column of judges or a column for each judge, or TREC text whose second
+    column is the judge.
+
+    For example:
+        rankeval judging agreement sheets
+        rankeval judging agreement ann.qrels ben.qrels --grades ordinal
     """
     from rankeval.io.frames import JUDGES
     from rankeval.judging import agreement as agreed
@@ -102,6 +127,7 @@ def agreement(*, judged: list[Path], levels: Any, reading: Reading, output: Form
 @options(
     "RUNS human machine baseline measures convention correction alpha READING output",
     measures=["nDCG@10"],
+    then="rankeval page {human} {runs} --out queries.html",
 )
 def calibrate(
     *,
@@ -114,9 +140,15 @@ def calibrate(
     output: Format,
     **arguments: Any,
 ) -> None:
-    """Compare rankings by a machine's judgments of all queries, corrected by people's judgments of some.
+    r"""Compare rankings by a machine's judgments of all queries, corrected by people's judgments of some.
 
-    People judge each of their queries completely, and the queries are drawn at random.
+    The queries for the people must be drawn at random, and judged completely.
+
+    For example:
+        rankeval judging calibrate bm25.run dense.run --human people.qrels \
+            --machine llm.qrels
+        rankeval judging calibrate bm25.run dense.run --human people.qrels \
+            --machine llm.qrels --baseline bm25.run -m AP
     """
     from rankeval.judging import calibrate as calibrated
 

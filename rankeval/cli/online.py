@@ -32,35 +32,49 @@ online_app: typer.Typer = command_group(
 
 
 @online_app.command()
-@options("LOG parts tz limit output")
+@options("LOG parts tz limit output", then="rankeval online rates {log}")
 def checks(*, log: Path, output: Format, **arguments: Any) -> None:
-    """Look for faults of a click log: repeated events, clicks on what was not shown, users who may be robots.
+    """Check a click log for repeated events, clicks on documents that were not shown, users who may be robots.
 
-    Columns with usual names are found. What is left out is counted.
+    Columns with usual names are found. Events that are left out are counted.
+
+    For example:
+        rankeval online checks clicks.csv
+        rankeval online checks clicks.parquet --column docid=sku --tz Europe/Berlin
     """
     print_result(_read(log, clicks="skip", **arguments).checks(), output)
 
 
 @online_app.command()
-@options("LOG group_by parts tz limit output")
+@options("LOG group_by parts tz limit output", then="rankeval online checks {log}")
 def rates(*, log: Path, group_by: list[str], output: Format, **arguments: Any) -> None:
-    """Print click rates with 95 % intervals: by position, docid, qid, arm, or several of them."""
+    """Print click rates with 95 % intervals by position, docid, qid, arm, or several of them.
+
+    For example:
+        rankeval online rates clicks.csv
+        rankeval online rates clicks.csv --by arm --by position
+    """
     print_result(_read(log, **arguments).click_rates(group_by), output)
 
 
 @online_app.command()
 @options("RUNS scheme depth salt impressions credits clicks unshown unit credit baseline test alpha RANKINGS output",
-         runs=None, scheme="team_draft", depth=10)  # fmt: skip
+         runs=None, scheme="team_draft", depth=10,
+         then="rankeval online interleave --credits CREDITS --clicks CLICKS")  # fmt: skip
 def interleave(
     *, runs: list[Path] | None, reading: Reading, output: Format, **arguments: Any
 ) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 
-    With runs, a credit record a line is printed: it has the list to show. Each query is one
-    impression, unless --impressions names them. With --credits and --clicks, the comparison of the
-    rankings is printed. A ranking has the name of its file without the suffix: bm25 of bm25.run.
+    With runs, the command prints a credit record on each line, with the list to show. Each query is
+    one impression, unless --impressions names them. With --credits and --clicks, it compares the
+    rankings. The name of a ranking is that of its file without the suffix: bm25 for bm25.run.
 
-    The schemes: balanced, team_draft, probabilistic, optimized.
+    The schemes are balanced, team_draft, probabilistic and optimized.
+
+    For example:
+        rankeval online interleave bm25.run dense.run --salt secret
+        rankeval online interleave --credits shown.jsonl --clicks clicks.csv
     """
     from rankeval.online import Interleaver, compare_interleaved
 
@@ -102,7 +116,10 @@ def interleave(
 
 
 @online_app.command()
-@options("FRAME unit arm metrics covariates control primary shares looks look alpha output")
+@options(
+    "FRAME unit arm metrics covariates control primary shares looks look alpha output",
+    then="rankeval online ab {frame} --metric METRIC --format json",
+)
 def ab(
     *,
     frame: Path,
@@ -113,10 +130,14 @@ def ab(
     output: Format,
     **arguments: Any,
 ) -> None:
-    """Test whether the users of the arms of an A/B test differ: their numbers first, then metric by metric.
+    """Test whether the arms of an A/B test differ: the numbers of users first, then metric by metric.
 
-    FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a
+    FRAME has a row for each user, or several, which are summed. The exit code is 0 whether or not a
     difference is shown.
+
+    For example:
+        rankeval online ab users.csv --metric clicks --metric ctr=clicks/views
+        rankeval online ab users.csv --metric clicks --control old --looks 4 --look 1
     """
     from rankeval.online import ab_test, looks_plan
 

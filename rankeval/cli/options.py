@@ -14,21 +14,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
-from functools import wraps
+from functools import partial, wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from typer import core
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from rankeval._checks import require
 from rankeval._visible import visible
 from rankeval.errors import LimitExceeded, RankevalError
 
-_Command = Callable[..., None]
+_Command = Callable[..., Mapping[str, Any] | None]
 _Helped = TypeVar("_Helped")
 
 
@@ -58,6 +60,9 @@ class KeysFormat(StrEnum):
     text, markdown = "text", "markdown"
 
 
+WIDE: ContextVar[bool] = ContextVar("wide", default=False)
+"""Whether the tables of this command may be wider than the terminal."""
+
 TEXT, TEXTS = str | None, list[str] | None
 MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format parts grades limit"
@@ -66,8 +71,8 @@ _GROUPS = {"READING": "parts grades systems limit", "RANKINGS": "parts systems l
 """Options that a command takes together, as a `rankeval.cli.inputs.Reading`."""
 _COLUMNS = {"qid": "query", "label": "relevance", "relevance": "relevance", "docid": "document"}
 _SYSTEMS = (
-    "Systems: runs for judgments; for rows a file with one score a line, "
-    "or a table with a column score."
+    "The systems: runs, if the collection is judgments. If it is rows, files with one score a line, "
+    "or tables with a column score."
 )
 
 # The arguments and options of all commands, by type: key -> help, or (default, help). A key is the
@@ -77,201 +82,225 @@ _REQUIRED: dict[Any, dict[str, str]] = {
     list[Path]: {
         "FILES TABLE|QRELS RUN": "A table, or judgments and a run.",
         "RESULTS FOLDER...": "Folders that rk.save wrote.",
-        "RUNS RUN...": "Rankings, one file each; its name in the output is the file's, or NAME=PATH.",
+        "RUNS RUN...": "Rankings, one file each. A run is called as its file is, or give NAME=PATH.",
         "JUDGED SHEETS|QRELS...": "A folder of sheets, or files of judgments.",
     },
     Path: {
-        "QRELS": "Judgments in any format that rankeval evaluate lists, also .gz and .zst.",
-        "FOLDER": "The folder of the sheets, which is made.",
+        "QRELS": "Judgments, in any format that `rankeval evaluate --help` lists, also as .gz or .zst.",
+        "FOLDER": "A new folder for the sheets.",
         "DOCS": "Texts of the documents: TREC, Cranfield, JSON lines or DOCUMENT<tab>TEXT.",
         "QUERIES": "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT.",
-        "human": "People's judgments, of some queries.",
-        "machine": "The machine's judgments, of all queries.",
-        "LOG": "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression.",
-        "FRAME": "A table of users with their arms: CSV or Parquet.",
+        "human": "Judgments by people, of some queries.",
+        "machine": "Judgments by the machine, of all queries.",
+        "LOG": "A click log (CSV, TSV, Parquet, JSON lines): a row per item shown or impression.",
+        "FRAME": "A table of users and their arms, as CSV or Parquet.",
     },
     str: {
         "DATA": "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size.",
         "PROJECT": "The guard's project.",
         "NAME": "A name for the collection.",
         "COLLECTION": "Name of the registered collection.",
-        "REASON": "The reason, which goes on record.",
-        "PLAN PLAN_ID": "The id that freeze printed, or its beginning.",
-        "OTHER": "Folder, file or SQLAlchemy URL of the other ledger.",
-        "TARGET": "Folder, file or SQLAlchemy URL of a ledger, which may be new.",
+        "REASON": "The reason, for the record.",
+        "PLAN PLAN_ID": "The id that `freeze` printed, or the first characters of it.",
+        "OTHER": "The other ledger: a folder, a file or a SQLAlchemy URL.",
+        "TARGET": "The ledger to add to, which may be new: a folder, a file or a SQLAlchemy URL.",
     },
     list[str]: {
         "SYSTEMS NAME=PATH...": _SYSTEMS,
-        "judges --judge": "A judge; several times.",
-        "metrics --metric -m": "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.",
+        "judges --judge": "Name of a judge. May be repeated.",
+        "metrics --metric -m": "A metric: COLUMN, NAME=COLUMN or NAME=COLUMN/COLUMN. May be repeated.",
     },
 }
 _OPTIONAL: dict[Any, dict[str, str]] = {
     str: {
-        "CONFIG": "An experiment file, or a shipped one by name: quickstart, letor.",
-        "WORDS NAME": "A part of a name, a title or a name in another tool; all if not given.",
-        "CANDIDATE NAME=PATH": "The candidate; without one, the gate is declared only.",
-        "ties": "Rows of equal score: expected, docid, stable, best, worst; else by the convention.",
-        "missing": "Queries that a run lacks: empty, zero, skip or error; else by the convention.",
-        "no_relevant": "Queries without a relevant document: zero, one, skip; else by the convention.",
-        "score_dtype": "Precision in which scores are compared: float64, float32; else by the convention.",
-        "baseline": "The system that the others are compared with; a run has the name of its file.",
+        "CONFIG": "An experiment file, or the name of a shipped one. Without it, the shipped ones are listed.",
+        "WORDS NAME": "Part of a name, of a title, or of the name in another tool. Without it, all are listed.",
+        "CANDIDATE NAME=PATH": "The candidate. Without it, the gate is only declared.",
+        "ties": "Order of equal scores: expected, docid, stable, best or worst. Default: by the convention.",
+        "missing": "Queries that a run lacks: empty, zero, skip or error. Default: by the convention.",
+        "no_relevant": "Queries without a relevant document: zero, one or skip. Default: by the convention.",
+        "score_dtype": "Precision of scores: float64 or float32. Default: by the convention.",
+        "baseline": "The system to compare the others with, by the name of its file.",
         "norm": "Norm of the scores: min-max (default), max, sum, z-score, rank, borda or none.",
-        "unjudged": "skip: a second table, of the rankings without their unjudged documents.",
-        "experiment": "Name of the experiment on the server.",
-        "of_run --run": "A run that is there, to write to; the same result may be sent again.",
-        "uri": "The store, at its present address; by default the host's own setting.",
-        "ledger": "Folder, file or SQLAlchemy URL of the ledger; else the one in force here.",
+        "unjudged": "skip adds a table of the rankings without their unjudged documents.",
+        "experiment": "Name of the experiment.",
+        "of_run --run": "An existing run to write to. The same result may be sent again.",
+        "uri": "Address of the store. Default: the host's own setting.",
+        "ledger": "The ledger: a folder, a file or a SQLAlchemy URL. Default: see `rankeval doctor`.",
         "supersedes": "The registered collection that this one extends or relabels.",
-        "other": "Another copy of the ledger, whose entries this one must hold.",
-        "tz": "Zone of the times that have none, such as Europe/Berlin.",
-        "control": "The arm that the others are compared with; else the first by name.",
-        "primary": "The metric that decides; else all are one family.",
-        "stem": "Cut words to their stems: english, german, ...; else words stay whole.",
-        "stop": "Leave out the stop words of a list: english.",
-        "ids --query-ids": "Count the queries in their order (order), or take their ids as written.",
-        **{name: f"Column of the {noun}, in a table." for name, noun in _COLUMNS.items()},
-        "part --part =COLUMN[=VALUE]": "Take the rows of a table whose column says test, or VALUE.",
-        "input_format": "Format of the judgments or of the table; else content and suffix decide.",
-        "qrels_format --qrels-format -R": "Format of QRELS, named below; else content and suffix decide.",
-        "query_weight": "A column of weights, constant within a query.",
-        "memory": "What all processes may take together, such as 1GB.",
-        "folder": "Write the scores of each query there, as Parquet. The same command goes on after a kill.",
-        "score": "Column of the score, in a table of scored rows.",
+        "other": "Another copy of the ledger. Each of its entries must be in this one.",
+        "tz": "Time zone of times without one, such as Europe/Berlin.",
+        "control": "The arm to compare the others with. Default: the first by name.",
+        "primary": "The metric that decides. Without it, the metrics are corrected for together.",
+        "stem": "Stemmer, such as english or german. Default: words are not stemmed.",
+        "stop": "List of stop words to leave out, such as english.",
+        "ids --query-ids": "Ids of the queries: order numbers them from 1. Default: as written in the file.",
+        **{name: f"Column of the {noun}." for name, noun in _COLUMNS.items()},
+        "part --part =COLUMN[=VALUE]": "Use the rows of a table whose COLUMN is test, or is VALUE.",
+        "input_format": "Format of the judgments or the table. Default: by content and suffix.",
+        "qrels_format --qrels-format -R": "Format of QRELS (trec_eval's -R), named below. Default: by its content.",
+        "query_weight": "Column of the weight of the query.",
+        "memory": "Memory for all processes together, such as 1GB.",
+        "folder": "Folder for the scores of each query. Repeat an interrupted command to go on.",
+        "score": "Column of the score.",
     },
     int: {
-        "depth --depth -M": "Cut rankings off at this rank.",
-        "collection_size --collection-size -N": "Number of documents in the collection.",
-        "looks": "How many looks are planned, with equally many new users each.",
-        "look": "With --looks: which of them this is, from 1.",
+        "depth --depth -M": "Cut rankings off at this rank (trec_eval's -M).",
+        "collection_size --collection-size -N": "Number of documents in the collection (trec_eval's -N).",
+        "looks": "Number of planned looks, each with the same number of new users.",
+        "look": "The number of this look, from 1 (with --looks).",
     },
     Path: {
-        "SAVED FOLDER": "The folder with the results that rk.save wrote, at any depth.",
-        "public --out": "The folder of the site: a new one, or that of an earlier site.",
+        "SAVED FOLDER": "A folder with results that rk.save wrote, at any depth.",
+        "public --out": "Folder of the site: a new one, or the folder of an earlier site.",
         "groups": "CSV or Parquet file with qid and the group of each query, such as its conversation.",
-        "judged": "The labels that there are: judged documents are left out.",
-        "documents": "Texts of the documents, in any format of rk.text.read_texts.",
-        "topics": "Texts of the queries: QUERY<tab>TEXT a line, BEIR's queries.jsonl, TREC topics, ...",
-        "impressions": "A table of impressions: columns impression, qid and perhaps user are read.",
-        "credits": "The records of all lists that were shown, one a line.",
-        "clicks": "A table of clicks, CSV or Parquet: impression and docid.",
-        "out": "Write it there, and not to stdout.",
-        "qrels": "Judgments, in any format that rankeval evaluate reads.",
-        "texts": "Texts of the judged queries, for the guard: QUERY<tab>TEXT a line, queries.jsonl, ...",
-        "data": "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part.",
-        "zscores --zscores -Z": "Print deviations from these reference scores (trec).",
+        "judged": "Existing judgments. Documents that are judged are left out.",
+        "documents": "Texts of the documents, in any format that rk.text.read_texts reads.",
+        "topics": "Texts of the queries: lines of QUERY<tab>TEXT, BEIR's queries.jsonl, TREC topics, ...",
+        "impressions": "A table of impressions with the columns impression, qid and, if known, user.",
+        "credits": "The credit records of all lists that were shown, one a line.",
+        "clicks": "A table of clicks with the columns impression and docid, as CSV or Parquet.",
+        "out": "Output file (default: stdout).",
+        "qrels": "Judgments, in any format that `rankeval evaluate` reads.",
+        "texts": "Texts of the queries, for the guard: lines of QUERY<tab>TEXT, queries.jsonl, ...",
+        "data": "Rows with labels: a table (with --qid, --label), a LETOR file, or the test part of a folder.",
+        "zscores --zscores -Z": "Print z-scores by these reference scores (trec_eval's -Z).",
     },
     float: {
-        "constant --k": "The constant k of rrf; by default 60.",
-        "effect": "The difference that you hope to find, to check the size.",
-        "sd": "Standard deviation of differences between systems.",
+        "constant --k": "The constant k of rrf (default: 60).",
+        "effect": "The difference that you hope to find, to check the number of queries.",
+        "sd": "Standard deviation of the differences between systems.",
     },
     list[str]: {
-        "weights --weight =RUN=NUMBER": "The weight of a run, for weighted; several times.",
-        "head": "A head noted earlier: finds entries that were cut off since.",
-        "query": "A query by the id under which it was registered; several times.",
-        "parts --column =PART=COLUMN": "A column by its own name, as in docid=sku; several times.",
-        "grades --grade =WORD=NUMBER": "The grade of a label that is a word, as in Exact=2; several times.",
-        "systems --system": "A system of a table that has several; several times.",
-        "covariates --covariate": "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.",
-        "shares --share =ARM=SHARE": "The planned share of an arm; several times; else all equal.",
-        "fields --field": "A field of the documents, such as title; several times.",
-        "query_fields --query-field": "A field of the queries, such as desc; several times.",
-        "features --feature --features": "A column to be a feature; all columns of numbers if none.",
-        "limit --limit =NAME=VALUE": "Raise a limit for a large file that is sound: expansion, ...",
-        "columns --column --columns": "A column that measures read, as in Revenue@5(column='price').",
-        "settings --set =KEY=VALUE": "Replace a setting, as in --set cv.n_splits=10.",
+        "weights --weight =RUN=NUMBER": "The weight of a run, for the method weighted. May be repeated.",
+        "head": "A head that you noted earlier, to find entries removed since. May be repeated.",
+        "query": "A query, by the id under which it was registered. May be repeated.",
+        "parts --column =PART=COLUMN": "Column of a part, such as docid=sku. May be repeated.",
+        "grades --grade =WORD=NUMBER": "Grade of a label that is a word, such as Exact=2. May be repeated.",
+        "systems --system": "A system to use, if the table has several. May be repeated.",
+        "covariates --covariate": "The metric before the test: METRIC=COLUMN[/COLUMN]. May be repeated.",
+        "shares --share =ARM=SHARE": "The planned share of an arm. May be repeated. Default: equal shares.",
+        "fields --field": "A field of the documents, such as title. May be repeated.",
+        "query_fields --query-field": "A field of the queries, such as desc. May be repeated.",
+        "features --feature --features": "Feature column. May be repeated. Default: all columns of numbers.",
+        "limit --limit =NAME=VALUE": "Raise a safety limit for a large file, such as expansion.",
+        "columns --column --columns": "A column that a measure reads, as in Gain@5(column='price'). May be repeated.",
+        "settings --set =KEY=VALUE": "Replace a setting, as in --set cv.n_splits=10. May be repeated.",
     },
     list[Path]: {
-        "report": "A report, an opened comparison as JSON, or a list of heads; the ledger must still hold these.",
+        "report": "A report, a comparison as JSON, or a list of heads that the ledger must still contain.",
     },
 }
 _SWITCHES = {
-    "complete --complete -c": "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.",
-    "exclude_self --exclude-self": "Leave out documents that are their own query (BEIR's Quora, ArguAna).",
-    "judged_only --judged-only -J": "Take unjudged documents out.",
-    "fresh --fresh": "Test on the queries that nobody has looked at; else on all.",
+    "complete --complete -c": "Count queries that a run lacks: as 0 by trec_eval 9, else as empty (trec_eval's -c).",
+    "exclude_self --exclude-self": "Leave out a document with the id of its query (for BEIR's Quora and ArguAna).",
+    "judged_only --judged-only -J": "Leave out unjudged documents (trec_eval's -J).",
+    "fresh --fresh": "Test only on queries that nobody has looked at yet.",
     "everybody --all-projects": "List the looks of other projects too.",
-    "per_query --per-query -q": "Print every query too.",
-    "no_summary --no-summary -n": "Print queries only (trec).",
-    "check --check": "Check the file, its data and the guard, and run nothing.",
-    "with_queries --queries": "Show ids of queries, and notes, which may name queries.",
-    "keys --keys": "Print all keys of an experiment file, and run nothing.",
-    "verbose --verbose": "Print the whole comparison too, and the digests of plan and ledger.",
+    "per_query --per-query -q": "Print the scores of every query too (trec_eval's -q).",
+    "no_summary --no-summary -n": "Print queries only (trec_eval's -n).",
+    "check --check": "Check the file, its data and the guard, without a run.",
+    "with_queries --queries": "Show query ids, and notes that may name queries.",
+    "strict --strict": "Exit with code 1 if a run cannot be read; the site is written all the same.",
+    "wide --wide": "Show all columns of a table at full width.",
+    "keys --keys": "Print all keys of an experiment file, without a run.",
+    "verbose --verbose": "Print the whole comparison too, and the digests of the plan and the ledger.",
 }
 _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
     list[str]: {
-        "measures --measure -m": (MEASURES, "A measure, such as nDCG@10; several times."),
-        "secondary": ([], "A measure to show besides; several times."),
-        "group_by --by": (["position"], "A column to group by; several times."),
+        "measures --measure -m": (
+            MEASURES,
+            "A measure, such as nDCG@10 (trec_eval's -m). May be repeated.",
+        ),
+        "secondary": ([], "A further measure to show. May be repeated."),
+        "group_by --by": (["position"], "A column to group by. May be repeated."),
     },
     str: {
         "measure --measure -m": ("nDCG@10", "The measure that decides."),
         "convention": (
             "rankeval",
-            "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...",
+            "Rules of scoring: rankeval, or another tool's, such as trec_eval-9.0.8.",
         ),
-        "test": ("t", "Significance test, by a name of rankeval tests."),
-        "correction": ("holm", "Correction for many comparisons, by a name of rankeval tests."),
-        "claim": ("difference", "What to show: difference, better, not_worse or equivalent."),
+        "test": ("t", "Significance test; `rankeval tests` lists them."),
+        "correction": ("holm", "Correction for several comparisons; `rankeval tests` lists them."),
+        "claim": ("difference", "The claim to test: difference, better, not_worse or equivalent."),
         "family": (
             "all",
-            "The comparisons to correct for together: all, or those within one measure (measure).",
+            "Comparisons to correct for together: all, or those of each measure (measure).",
         ),
-        "host": ("mlflow", "An installed host, as rankeval doctor lists them."),
+        "host": ("mlflow", "An installed host; `rankeval doctor` lists them."),
         "name": ("gate", "Name of the gate."),
-        "baseline_name": ("baseline", "What the baseline of a new gate is called in records."),
-        "by --order": ("depth", "The order of the documents: depth, move_to_front or random."),
-        "sheet_format --format": ("csv", "The form of a sheet: csv or jsonl."),
-        "levels --grades": ("nominal", "How grades are taken: nominal, ordinal or interval."),
+        "baseline_name": ("baseline", "Name of the baseline in the records of a new gate."),
+        "by --order": ("depth", "Order of the documents: depth, move_to_front or random."),
+        "sheet_format --format": ("csv", "Format of the sheets: csv or jsonl."),
+        "levels --grades": ("nominal", "Scale of the grades: nominal, ordinal or interval."),
         "salt": (
             "",
-            "The text from which all chance follows, and which seals the records; keep it secret.",
+            "Secret text from which all random choices follow, and which seals the records.",
         ),
         "unshown": (
             "error",
-            "Clicks that no record explains: error, or skip to leave them out and count them.",
+            "Clicks without a record: error, or skip to leave them out and count them.",
         ),
         "credit": (
             "share",
-            "The credit of an impression: the share of its clicks, or the sum over its clicks.",
+            "Credit of an impression: share of its clicks, or sum of its clicks.",
         ),
         "unit": (
             "user",
-            "What is sampled: user, query or impression; of a table, the name of its column.",
+            "The unit of sampling: user, query or impression. For a table of users, its column.",
         ),
-        "arm": ("arm", "The column of the arms."),
-        "scheme": ("ltc.ltc", "The scheme, by its name as above."),
-        "method": ("rrf", "The method, by its name as below."),
+        "arm": ("arm", "Column of the arm."),
+        "scheme": ("ltc.ltc", "Name of the scheme, as above."),
+        "method": ("rrf", "Name of the method, as below."),
     },
     int: {
-        "level --level -l": (1, "Lowest label that is relevant."),
+        "level --level -l": (1, "Lowest grade that counts as relevant (trec_eval's -l)."),
         "n_resamples --resamples": (
             9999,
             "Number of resamples, for tests and corrections that resample.",
         ),
-        "rng --seed": (0, "Seed of the resamples."),
+        "rng --seed": (0, "Seed of all random draws."),
         "budget": (20, "Number of decisions."),
-        "k": (1000, "How many documents to find for each query, at most."),
-        "queries": (10, "How many queries."),
+        "k": (1000, "Most documents for a query."),
+        "queries": (10, "Number of queries."),
         "n_jobs": (1, "Number of processes; -1 for all cores."),
     },
     float: {
         "margin": (0.0, "Margin of the claim, in units of the measure."),
-        "alpha": (0.05, "Level of the tests; the intervals have the level 1 - alpha."),
-        "minutes": (5.0, "Minutes to judge a document."),
-        "overlap": (0.1, "The share of the documents that every judge gets."),
+        "alpha": (0.05, "Significance level. The intervals have the level 1 - alpha."),
+        "minutes": (5.0, "Minutes to judge one document."),
+        "overlap": (0.1, "Share of the documents that every judge gets."),
     },
     list[float]: {
-        "scale --label": ([0, 1], "A label that a judge may give; several times."),
+        "scale --label": ([0, 1], "A label that a judge may give. May be repeated."),
     },
     Path: {
         "into": (Path(), "The root of the repository."),
     },
     Format: {
-        "output --format": (Format.table, "How to print it."),
+        "output --format": (Format.table, "Output format."),
     },
 }
+
+
+_FOR_PEOPLE = ("table", "text")
+"""The output formats that end with the next command."""
+
+PANELS: dict[str, str] = {
+    "Input": "qrels texts data qid label relevance docid score features part input_format "
+    "qrels_format parts grades systems limit query_weight columns documents topics fields "
+    "query_fields ids judged human machine impressions credits clicks groups tz",
+    "Rules of scoring": "measures measure secondary convention ties missing no_relevant "
+    "score_dtype level depth complete judged_only exclude_self collection_size zscores",
+    "Statistics": "baseline test correction claim margin family alpha unjudged n_resamples rng "
+    "effect sd budget primary covariates control shares looks look levels",
+    "Records": "ledger supersedes fresh everybody head report other baseline_name",
+    "Store": "host experiment uri of_run",
+    "Output": "out output wide per_query no_summary verbose folder public with_queries into "
+    "sheet_format",
+}
+"""Panel of the help -> its options; the others belong to one command only."""
 
 
 def _rows() -> Iterator[tuple[str, tuple[Any, Any, str]]]:
@@ -310,20 +339,29 @@ _REMEDIES = {
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
 
-_FILES = {"truth": "qrels", "ranking": "runs"}
-"""Argument of an error -> the argument of a command, which takes files."""
+_FILES = {"truth": "qrels", "ranking": "runs", "saved": "saved"}
+"""Argument of an error -> the argument of a command, which takes files or a folder."""
 
 
-def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
-    """Give a command arguments and options of the table."""
+def options(
+    names: str, *, then: str = "", **changed: Any
+) -> Callable[[_Command], Callable[..., None]]:
+    """Give a command arguments and options of the table, and the command to type after it.
 
-    def decorated(command: _Command) -> _Command:
+    In ``then``, ``{runs}`` stands for the values of that argument. A command may return others, and
+    another ``then``.
+    """
+
+    def decorated(command: _Command) -> Callable[..., None]:
         group = next((group for group in _GROUPS if group in names.split()), "")
-        listed = names.replace(group, _GROUPS.get(group, ""))
-        parameters = [_parameter(name, changed) for name in listed.split()]
+        listed = names.replace(group, _GROUPS.get(group, "")).split()
+        listed += ["wide"] * ("output" in listed)
+        parameters = [_parameter(name, changed) for name in listed]
 
         @wraps(command)
         def called(**values: Any) -> None:
+            WIDE.set(values.pop("wide", False))
+            typed = dict(values)
             if "limit" in values:
                 from rankeval.io.opening import limits_of
 
@@ -341,7 +379,12 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
                 from rankeval.cli.inputs import by_query
 
                 values["groups"] = by_query(values["groups"], "groups")
-            command(**values)
+            found = command(**values) or {}
+            template = found.get("then", then)
+            if template and typed.get("output", "table") in _FOR_PEOPLE:
+                from rankeval.cli.output import suggest
+
+                suggest(template, {**typed, **found})
 
         # Typer reads the signature.
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -380,7 +423,10 @@ def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
     if name.isupper():
         declared: Any = typer.Argument(help=text, metavar="".join(words) or name)
     else:
-        declared = typer.Option(*flags.split(), help=text, metavar=metavar or None)
+        panel = next((title for title, own in PANELS.items() if name in own.split()), None)
+        declared = typer.Option(
+            *flags.split(), help=text, metavar=metavar or None, rich_help_panel=panel
+        )
     typed = Annotated[kind if default is not None else kind | None, declared]  # type: ignore[valid-type]
     required = inspect.Parameter.empty
     return inspect.Parameter(
@@ -419,14 +465,45 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     return error.having(problem=problem, remedy=remedy, argument=f"{flags[name]}{bracket}{key}")
 
 
+_EXAMPLES = "For example:"
+"""Begins the last paragraph of the help of a command, which is shown below the options."""
+
+
 def literal(helped: _Helped) -> _Helped:
     """Return a copy of a command or a parameter of Click whose help prints as it is written."""
     shown: Any = copy(helped)
-    for field in ("help", "short_help", "epilog"):
-        setattr(shown, field, _literal(getattr(helped, field, None)))
+    words, mark, examples = (getattr(helped, "help", None) or "").partition(_EXAMPLES)
+    shown.help = _literal(_unwrapped(words))
+    shown.short_help = _literal(getattr(helped, "short_help", None))
+    shown.epilog = _literal(f"{mark}{examples}" or getattr(helped, "epilog", None))
     shown.params = [literal(parameter) for parameter in getattr(helped, "params", ())]
+    if isinstance(helped, TyperOption | TyperArgument):
+        shown.display_type_rich = partial(_shown_type, helped)
+    else:
+        shown.get_help_option = partial(_hidden_help, shown)
     escaped: _Helped = shown
     return escaped
+
+
+def _unwrapped(text: str) -> str:
+    """Join the lines of each paragraph, which are those of the source; keep indented ones."""
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", cleandoc(text))
+
+
+def _shown_type(parameter: Any, ctx: Any) -> str | None:
+    """Return the word for a value, or the words to choose from; the name of a type says nothing."""
+    shown: str | None = parameter.display_type_rich(ctx=ctx)
+    is_argument = isinstance(parameter, TyperArgument)
+    is_choice = shown is not None and "|" in shown
+    return shown if is_choice or (parameter.metavar and not is_argument) else None
+
+
+def _hidden_help(command: Any, ctx: Any) -> Any:
+    """Return the option --help without a line in the help, whose reader knows it."""
+    option = type(command).get_help_option(command, ctx)
+    if option is not None:
+        option.hidden = True
+    return option
 
 
 def _literal(text: str | None) -> str | None:
@@ -444,7 +521,8 @@ def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
 
     class Listing(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:
-            self.epilog = _literal("\n\n".join(lines()))
+            listed = _literal("\n\n".join(lines()))
+            self.epilog = "\n\n".join(filter(None, (listed, self.epilog)))
             super().format_help(ctx, formatter)
 
     return Listing

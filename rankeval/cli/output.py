@@ -7,7 +7,11 @@ show.
 from __future__ import annotations
 
 import math
+import re
+import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankeval._display import view_of
 from rankeval._secrets import without_secrets
 from rankeval._visible import visible
-from rankeval.cli.options import Format
+from rankeval.cli.options import WIDE, Format
 from rankeval.render.tables import guarded
 
 if TYPE_CHECKING:
@@ -36,11 +41,61 @@ HELD: list[str] = []
 """Warnings that are notes of a result too, until its notes are printed or the command ends."""
 
 
-def tell(text: str, *, to_stderr: bool = False) -> None:
-    """Print lines for people."""
+_HANGING = re.compile(r" *(?:\* |\S.{0,18}?  +)?")
+"""What a line begins with, such as the topic of a fact: its further lines are indented as far."""
+
+
+def room() -> int | None:
+    """Return the columns of the terminal, 80 where there is none; None if --wide lifts the limit."""
+    return None if WIDE.get() else shutil.get_terminal_size((80, 24)).columns
+
+
+def tell(text: str, *, to_stderr: bool = False, fill: bool = True) -> None:
+    """Print lines for people, wrapped to the terminal unless they have a form of their own."""
     encoding = getattr(sys.stderr if to_stderr else sys.stdout, "encoding", None) or "utf-8"
     shown = visible(without_secrets(text), keep="\n")
+    limit = room()
+    if fill and limit is not None:
+        shown = "\n".join(_filled(line, limit) for line in shown.split("\n"))
     typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding), err=to_stderr)
+
+
+def _filled(line: str, limit: int) -> str:
+    """Wrap a line; a path or an address that is longer has a line of its own."""
+    if len(line) <= limit:
+        return line
+    start = _HANGING.match(line)
+    return textwrap.fill(
+        line,
+        limit,
+        subsequent_indent=" " * (start.end() if start else 0),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def suggest(template: str, values: Mapping[str, Any]) -> None:
+    """End a command with the next one to type, on stderr.
+
+    A name in braces stands for its values; without one, its name in capitals is left to the reader.
+    A command that is too long for a line is continued as a shell reads it.
+    """
+    words: list[str] = []
+    for word in template.split():
+        before, _, name = word.rstrip("}").partition("{")
+        value = values.get(name, name.upper()) if name else ""
+        several = value if isinstance(value, list) else [name.upper() if value is None else value]
+        words += [shlex.quote(visible(f"{before}{each}")) for each in several]
+    text = " ".join(words)
+    limit = (room() or 80) - len("next: ")
+    if len(text) > limit:
+        lines = [""]
+        for word in words:
+            if lines[-1] and len(lines[-1]) + len(word) + 3 > limit:
+                lines.append("")
+            lines[-1] += f" {word}" if lines[-1] else word
+        text = " \\\n      ".join(lines)
+    tell(f"next: {text}", to_stderr=True, fill=False)
 
 
 def from_here(place: str) -> str:
@@ -72,7 +127,7 @@ def ask(role: str, choices: Sequence[str]) -> str:
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
-    """Print one row per run (and query) and one column per measure."""
+    """Print one row per run (and query) and one column per measure; the other way round if too wide."""
     # Without pandas, whose import is slow.
     from rankeval.evaluation.result import aggregates
 
@@ -86,15 +141,25 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
         queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
         rows += [(name, query, *scores) for query, scores in queries]
         rows.append((name, "all", *means))
-    print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
+    header = ["run", "qid", *labels] if per_query else ["run", *labels]
     is_read = output is Format.table
+    if is_read and not per_query and _is_wide(header, len(rows)):
+        first, *rows = zip(["measure", *labels], *rows, strict=True)
+        header = list(first)
+    print_rows(header, rows, output)
     for note in _notes(evaluations):  # the output for programs holds numbers only
         tell(note if is_read else f"note: {note}", to_stderr=not is_read)
 
 
+def _is_wide(header: Sequence[str], n_runs: int) -> bool:
+    """Return whether the measures of a few runs are easier to read below each other."""
+    limit, needed = room(), sum(max(len(name), 6) + 2 for name in header)
+    return limit is not None and n_runs < len(header) - 1 and needed > limit
+
+
 def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     """Return the convention and the notes on each run; notes that all runs share appear once."""
-    from rankeval.collection.convention import PRESETS
+    from rankeval.collection.convention import PRESETS, in_words
 
     first, *others = evaluations.values()
     usual = PRESETS["rankeval"].card()
@@ -102,8 +167,9 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     rules = [
         rule for rule in card if rule in CARD or (rule in SELDOM and card[rule] != usual[rule])
     ]
-    described = ", ".join(f"{rule} {card[rule]}" for rule in rules)
-    notes = [f"convention {first.convention.name}: {described}"]
+    notes = [
+        f"convention {first.convention.name}: {in_words({rule: card[rule] for rule in rules})}"
+    ]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
     return notes + [
@@ -123,18 +189,27 @@ def print_result(result: Any, output: Format) -> None:
         return
     from rankeval.comparison.tables import caption_of
 
-    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     if output is Format.table:
-        tell("\n".join([*findings, *([""] if findings else []), str(result)]))
+        tell_all(result)
         return
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
 
 
-def print_frame(frame: pd.DataFrame, output: Format) -> None:
-    """Print a frame by `print_rows`."""
-    print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
+def tell_all(result: Any) -> None:
+    """Print a result as a session shows it, with all its rows and notes."""
+    tell(view_of(result).to_text(width=room(), lines=None))
+
+
+def print_frame(frame: pd.DataFrame, output: Format, spare: Sequence[str] = ()) -> None:
+    """Print a frame by `print_rows`; the table lacks the spare columns, unless it may be wide."""
+    is_narrow = bool(spare) and output is Format.table and not WIDE.get()
+    shown = frame.drop(columns=[*spare]) if is_narrow else frame
+    print_rows(list(shown.columns), list(shown.itertuples(index=False, name=None)), output)
+    if is_narrow:
+        tell(f"* --wide shows more columns: {', '.join(spare)}")
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
@@ -147,7 +222,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
-        tell(rows_to_text([visible(name) for name in header], _written(rows, visible)))
+        tell(rows_to_text([visible(name) for name in header], _written(rows, visible), room()))
         return
     unknown = math.isnan if output is Format.csv else lambda value: not math.isfinite(value)
     plain = [[_plain(value, unknown) for value in row] for row in rows]
@@ -175,10 +250,10 @@ def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:
 
 
 @contextmanager
-def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yield a function that shows progress on stderr, or None if stderr is no terminal."""
+def show_progress(*, stages: bool = False) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield a function that shows progress on stderr: a bar in a terminal, else a line a stage, or None."""
     if not sys.stderr.isatty():
-        yield None
+        yield _show_stage if stages else None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -191,3 +266,8 @@ def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
             bar.update(task, completed=done, total=total, description=doing)
 
         yield show
+
+
+def _show_stage(done: int, total: int, doing: str) -> None:
+    if done < total:
+        say(f"[{done + 1}/{total}] {doing}")

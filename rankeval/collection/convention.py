@@ -33,6 +33,51 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """The values that each rule of a convention can take."""
 
+WORDS = {
+    "ties": {
+        "expected": "documents with equal scores: mean over all orders",
+        "docid": "documents with equal scores: ordered by id",
+        "stable": "documents with equal scores: in the order of the input",
+        "best": "documents with equal scores: the better ones first",
+        "worst": "documents with equal scores: the better ones last",
+    },
+    "judgments": {
+        "rows": "only the labels of the ranked rows count",
+        "qrels": "every judgment counts",
+    },
+    "missing": {
+        "error": "queries missing from the run: refused",
+        "empty": "queries missing from the run: scored as an empty ranking",
+        "skip": "queries missing from the run: left out",
+        "zero": "queries missing from the run: counted as 0",
+    },
+    "no_relevant": {
+        "zero": "queries without a relevant document: counted as 0",
+        "one": "queries without a relevant document: counted as 1",
+        "skip": "queries without a relevant document: left out",
+    },
+    "unjudged": {
+        "zero": "unjudged documents: not relevant",
+        "skip": "unjudged documents: taken out of the ranking",
+        "lowest": "unjudged documents: the lowest grade",
+        "highest": "unjudged documents: the highest grade",
+    },
+    "negative": {
+        "zero": "grades below 0: not relevant",
+        "unjudged": "grades below 0: as if unjudged",
+        "error": "grades below 0: refused",
+    },
+    "score_dtype": {
+        "float64": "scores compared in 64 bits",
+        "float32": "scores compared in 32 bits",
+    },
+    "own_document": {
+        "keep": "documents with the id of their query: kept",
+        "exclude": "documents with the id of their query: left out",
+    },
+}
+"""The values of the rules in words for readers."""
+
 COUNTED_AS = {"empty": "scored as an empty ranking", "zero": "counted as 0"}
 """Rule on missing queries -> how a missing query counts, in words."""
 
@@ -261,6 +306,19 @@ class Convention:
         return rules | {"bind": {family: dict(bound) for family, bound in self.bind.items()}}
 
 
+def in_words(rules: Mapping[str, Any]) -> str:
+    """Write the rules of a card in words.
+
+    Examples
+    --------
+    >>> in_words({"judgments": "qrels", "depth": 100})
+    'every judgment counts; depth 100'
+    """
+    return "; ".join(
+        WORDS.get(rule, {}).get(value, f"{rule} {value}") for rule, value in rules.items()
+    )
+
+
 def _rules() -> list[str]:
     return [part.name for part in fields(Convention) if part.name != "name"]
 
@@ -333,6 +391,6 @@ def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | 
     rules = Convention.with_rules(spec, **single)
     if rows and single.get("judgments") == "qrels":
         raise InvalidInput(
-            "judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only"
+            "judgments='qrels' needs a collection (qrels and run); arrays have the ranked rows only"
         )
     return rules

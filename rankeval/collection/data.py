@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, require
+from rankeval._display import Displayed, View
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import (
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @explained
-@dataclass(frozen=True, eq=False)
-class RankingData:
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingData(Displayed):
     """Rows to be ranked within their queries.
 
     Parameters
@@ -123,10 +124,10 @@ class RankingData:
         docid = None if self.docid is None else self.docid[index]
         return replace(self, **columns, docid=docid, name=name or self.name)
 
-    def __repr__(self) -> str:
+    def _view(self) -> View:
         label = f"{self.name!r}, " if self.name else ""
         sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
-        return f"RankingData({label}{', '.join(count(*size) for size in sizes)})"
+        return View([f"RankingData({label}{', '.join(count(*size) for size in sizes)})"])
 
 
 def empty_cells(data: RankingData) -> pd.DataFrame:

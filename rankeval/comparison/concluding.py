@@ -38,9 +38,11 @@ from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_
 from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import LEAST_QUERIES
+from rankeval.evaluation.lacking import listed
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import (
+    CLAIMS,
     CORRECTIONS,
     Floats,
     PairedResult,
@@ -172,11 +174,15 @@ def with_parts(
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
     own = np.ones(len(scores)) if weights is None else weights
-    large = {part: rows for part, rows in by_place if is_tested(own[rows])}
+    sized = {part: rows for part, rows in by_place if is_tested(own[rows])}
+    # Exact as well: whether a part changed says nothing about the signs in those that did.
+    is_counted = CLAIMS[compared.settings.claim].harmless
+    large = {part: rows for part, rows in sized.items() if is_counted or is_changed(scores[rows])}
     tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])
     of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
-    small = {part: rows for part, rows in places.items() if part not in large}
-    for part, places_of_part in small.items():
+    small = {part: rows for part, rows in places.items() if part not in sized}
+    same = {part: rows for part, rows in places.items() if part not in small | large}
+    for part, places_of_part in (small | same).items():
         shares = relative(own[places_of_part])[:, None, None]
         tables[part] = _listed(design, scores[places_of_part] * shares)
     rows = [compared.table.assign(**{name: TOGETHER})]
@@ -184,23 +190,25 @@ def with_parts(
     table = pd.concat(rows, ignore_index=True)[[name, *COLUMNS]]
     notes: list[str] = []
     crossed, unit = None, compared.settings.unit
-    if len(large) > 1 and cut:
+    if len(sized) > 1 and cut:
         notes.append(f"that a difference depends on the {name} is not tested: {cut}")
-    elif len(large) > 1:
+    elif len(sized) > 1:
         plain = scores if weights is None else linearised(scores, weights)
-        crossed = _interaction(design, plain, list(large.values()), compared.settings)
+        crossed = _interaction(design, plain, list(sized.values()), compared.settings)
         n, n_shown = len(crossed), int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(n, 'comparison')}"
         note += " (Welch's statistic under permuted labels, Holm)"
-        if n_shown < n:
+        if same:
+            note += f"; scores changed in {listed(sorted(large))} alone"
+        elif n_shown < n:
             note += f"; elsewhere, rows that differ by {name} may differ by chance"
-        notes.append(note)
-    if small:
-        sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in small.items())
-        fewer = f"with fewer than {LEAST_QUERIES} {compared.settings.units}"
-        if weights is not None:
-            fewer += f" or with most of the weight in one {unit}"
-        notes.append(f"listed by {name} and not tested, {fewer}: {sizes}")
+        notes += [note] if large else []
+    fewer = f"with fewer than {LEAST_QUERIES} {compared.settings.units}"
+    if weights is not None:
+        fewer += f" or with most of the weight in one {unit}"
+    for reason, untested in ((fewer, small), (f"equal on every {unit}", same)):
+        sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in untested.items())
+        notes += [f"listed by {name} and not tested, {reason}: {sizes}"] if untested else []
     whole = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
     if parted(whole).any():
         of_parts.append(PARTED)
@@ -210,6 +218,11 @@ def with_parts(
 def is_tested(weights: Floats) -> bool:
     """Say whether a part whose queries have these weights is tested by itself."""
     return len(weights) >= LEAST_QUERIES and largest_share(weights) <= MOST_SHARE
+
+
+def is_changed(scores: Floats) -> bool:
+    """Say whether any score of these queries differs between systems."""
+    return bool((scores != scores[:, :1]).any())
 
 
 def _tested(

@@ -169,9 +169,12 @@ class Design:
             "detectable_difference": detectable,
         }
         columns |= self._turned(*counts)
+        is_equal = columns["wins"] + columns["losses"] == 0
         for end, result in (("", tested), ("_adjusted", adjusted)):
-            columns[f"ci_low{end}"] = result.ci_low
-            columns[f"ci_high{end}"] = result.ci_high
+            # Without ends an interval of equal systems would read as an unknown difference.
+            no_interval = is_equal & np.isinf(result.ci_low) & np.isinf(result.ci_high)
+            columns[f"ci_low{end}"] = np.where(no_interval, np.nan, result.ci_low)
+            columns[f"ci_high{end}"] = np.where(no_interval, np.nan, result.ci_high)
         columns |= {"p_value": tested.p_value, "p_adjusted": adjusted.p_value}
         return pd.DataFrame(columns, columns=COLUMNS)
 

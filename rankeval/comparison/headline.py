@@ -258,7 +258,7 @@ def _is_called_equal(row: _Row) -> bool:
 
 
 def _is_unbounded(row: _Row) -> bool:
-    return row.low == -math.inf and row.high == math.inf
+    return not (math.isfinite(row.low) or math.isfinite(row.high))
 
 
 def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
@@ -342,14 +342,16 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
         "good": f"shown {adjective} {joint} {base}",
         "worse": f"shown {known.worse} than {base}",
         "equal": f"shown to differ from {base}{means}",
+        "same": f"equal to {base} on every {_unit(record)}",
         "open": "undecided",
     }
     names: dict[str, list[str]] = {state: [] for state in words}
     others = rows[rows["system"] != named.system]
     others = others.sort_values("gain", ascending=False, kind="stable")
-    for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
-        state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
-        names[state if is_shown else "open"].append(name)
+    for row in others[list(_Row._fields)].itertuples():
+        state = "good" if row.gain > 0 or claim.hypotheses else "worse" if row.gain < 0 else "equal"
+        unshown = "same" if _is_called_equal(row) else "open"
+        names[state if row.shown else unshown].append(row.system)
     sentences = []
     for state, several in names.items():
         rest = len(several) - MOST_LISTED + 1

@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, few, refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.groups import Groups
@@ -57,8 +57,8 @@ UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so
 
 
 @escaping
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, repr=False)
+class Choice(Displayed):
     """The system with the best mean, and the value of choosing by the best mean.
 
     The value is one of the procedure: on other queries it would choose other systems too. With
@@ -92,7 +92,7 @@ class Choice:
     Examples
     --------
     >>> best = Choice("v3", "AP", "v0", 0.02, -0.01, 0.05, n_candidates=9, confidence_level=0.95)
-    >>> print(str(best).partition(" [")[0])
+    >>> print(best.words.partition(" [")[0])
     Choosing the largest mean of 9 candidates, here v3, gains about +0.0200 AP over v0
     """
 
@@ -111,7 +111,9 @@ class Choice:
         """Whether an end is known; none is if the systems are equal on every query."""
         return math.isfinite(self.ci_low) or math.isfinite(self.ci_high)
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The choice and its value in a sentence."""
         digits = min(4, decimals(abs(self.estimate)))
         written = partial(telling, sign=self.baseline is not None, digits=digits)
         low, value, high = map(written, (self.ci_low, self.estimate, self.ci_high))
@@ -132,8 +134,8 @@ class Choice:
             sentence = f"Choosing {of}, here {self.system}, {verb} {ends}."
         return " ".join(sentence.split())
 
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
+    def _view(self) -> View:
+        return View([self.words])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ Figures read the same columns, claims and errors.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from string import ascii_lowercase
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.record import (
@@ -56,7 +57,7 @@ GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes t
 
 
 @explained
-class WithTable(ABC):
+class WithTable(Displayed):
     """Base of results with one table."""
 
     @abstractmethod
@@ -76,11 +77,8 @@ class WithTable(ABC):
         """
         return self._laid_out().to_latex(label=label)
 
-    def __str__(self) -> str:
-        return self._laid_out().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._laid_out().to_html()
+    def _view(self) -> View:
+        return View(tables=[self._laid_out()])
 
 
 def caption_of(result: Any) -> str:

@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 
 from rankeval._arguments import explained
-from rankeval._checks import few
+from rankeval._checks import count, few
+from rankeval._display import Displayed, View
 from rankeval.collection.qrels import Qrels
 from rankeval.errors import InvalidInput
 from rankeval.io.formats import judgments_file
@@ -23,8 +24,8 @@ from rankeval.io.opening import DEFAULT, Limits, as_path
 from rankeval.io.texts import read_texts
 
 
-@dataclass(frozen=True, eq=False)
-class BeirData:
+@dataclass(frozen=True, eq=False, repr=False)
+class BeirData(Displayed):
     """A collection in a folder of BEIR, as `load_beir` returns it.
 
     Parameters
@@ -43,6 +44,10 @@ class BeirData:
     qrels: Qrels
     corpus_path: Path
     limits: Limits = DEFAULT
+
+    def _view(self) -> View:
+        sizes = f"{count(len(self.queries), 'query')}, {count(len(self.qrels), 'judgment')}"
+        return View([f"BeirData({sizes}, documents in {self.corpus_path})"])
 
     @cached_property
     def corpus(self) -> dict[str, str]:

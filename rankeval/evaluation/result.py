@@ -27,7 +27,8 @@ from rankeval._checks import (
     shown,
     whole_number,
 )
-from rankeval._visible import escaping, markdown, visible
+from rankeval._display import Displayed, View
+from rankeval._visible import escaping, markdown
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
@@ -59,8 +60,8 @@ _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Displayed):
     """The scores of one ranking, query by query, with the convention that made them.
 
     Attributes
@@ -277,8 +278,8 @@ class Evaluation:
         ----------
         queries : iterable of ids, or array or Series of bool of shape (n_queries,)
             The queries to keep, in any order. An array of bool goes by position, in the order of
-            ``queries``. A Series of bool goes by its index of query ids, which must hold every
-            query and may hold more.
+            ``queries``. A Series of bool goes by its index of query ids, which must contain every
+            query and may contain more.
 
         Returns
         -------
@@ -503,8 +504,8 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            If the role is no plain word, the data set has another one, or the step is no whole
-            number from 0.
+            If the role is not a plain word, the data set has another role, or the step is not a
+            whole number from 0.
         """
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
@@ -556,26 +557,20 @@ class Evaluation:
         """Return the evaluation of a record, the same bit for bit."""
         return from_bytes(record.files[EVALUATION])
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
-        name = f"{self.name!r}, " if self.name else ""
-        notes = "; ".join((self.convention.name, *self.notes))
-        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {notes})"
+    def _view(self) -> View:
+        name = f"{self.name}: " if self.name else ""
+        tied = f", {self.tied_share:.1%} of rows tied" if self.tied_share else ""
+        queries = count(self.n_queries, "query")
+        sentence = f"{name}{queries}, convention {self.convention.name}{tied}"
+        return View([sentence], [table_of_values(self)], self.notes)
 
-    def _repr_html_(self) -> str:
-        from html import escape
 
-        frame = self.aggregate().to_frame(visible(self.name or "Evaluation"))
-        table = frame.to_html(float_format="{:.4f}".format)
-        notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
-        notes.append(f"{self.tied_share:.1%} of rows tied")
-        notes += [
-            f"{label}: {count(number, 'query')} 0/0"
-            for label, number in self.undefined.items()
-            if number
-        ]
-        notes += self.notes
-        return f"{table}<small>{escape('; '.join(notes))}</small>"
+def table_of_values(evaluation: Evaluation) -> Table:
+    """Return the table of the values over all queries, a row for each measure."""
+    import pandas as pd
+
+    values = aggregates(evaluation)
+    return Table(pd.DataFrame({"measure": [*values], "value": [*values.values()]}))
 
 
 def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
@@ -608,9 +603,14 @@ def data_of(
     require(is_name, "data", type(data), "its name, RankingData or LoggedData")
     if isinstance(data, RankingData):
         return LoggedData(name or "data", judged, role, len(data), data.n_queries)
-    name = name or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    name = name or name_by_digest(judged)
     n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
+
+
+def name_by_digest(judged: str) -> str:
+    """Return the name of a data set that nobody named."""
+    return f"judgments-{judged.removeprefix('sha256:')[:8]}"
 
 
 def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import said
+from rankeval._display import Displayed, View, view_of
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
@@ -56,8 +57,8 @@ _TESTED = ("test", "correction", "claim", "margin")
 
 
 @escaping
-@dataclass(frozen=True, eq=False)
-class ExperimentResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExperimentResult(Displayed):
     """The result of an experiment, and its files.
 
     Attributes
@@ -127,11 +128,10 @@ class ExperimentResult:
         chosen("ranker", ranker, self.evaluations)
         return self.directory / "predictions" / f"{ranker}.parquet"
 
-    def __repr__(self) -> str:
-        return f"ExperimentResult({self.facts.name!r}: {self.comparison.headline})"
-
-    def _repr_html_(self) -> str:
-        return self.comparison._repr_html_()
+    def _view(self) -> View:
+        view = view_of(self.comparison)
+        report = f"Report of {self.facts.name}: {self.report}"
+        return replace(view, notes=[*view.notes, report])
 
 
 @explained
@@ -160,8 +160,8 @@ def run_experiment(
     ConfigError
         If a key or value of the experiment is wrong.
     GuardRefusal
-        If the dev part holds registered test content. The tracking server then has a run that
-        FAILED, with the reason, as after every error that comes once data is read.
+        If the dev part contains registered test content. The tracking server then has a run that
+        FAILED, with the reason, as after every error after the data was read.
 
     Notes
     -----

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import check_number, count, few, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.contamination.evidence import (
     ENOUGH_POSITIVES,
@@ -112,16 +113,21 @@ class GuardCheck:
 
 
 @escaping
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(Displayed):
     """One thing that a check found."""
 
     code: str
     severity: Severity
     message: str
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The code and the message."""
         return f"{self.code}: {self.message}"
+
+    def _view(self) -> View:
+        return View([self.words])
 
 
 CHECKS: dict[str, GuardCheck] = {}
@@ -175,7 +181,7 @@ def run_checks(registration: Registration) -> tuple[Finding, ...]:
         for _, check in sorted(CHECKS.items())
         for message in check.find(registration)
     )
-    errors = [str(finding) for finding in findings if finding.severity == "error"]
+    errors = [finding.words for finding in findings if finding.severity == "error"]
     if errors:
         raise InvalidInput(
             f"{registration.content.name!r} cannot be a test collection. {'; '.join(errors)}"
@@ -333,7 +339,7 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
         if len(rows) >= LEAST_ROWS and known.bits[rows].sum() >= IDENTIFIABLE_BITS:
             name, project = other.registered.name, other.registered.project
             yield (
-                f"at least {count(len(rows), 'row')} of {name!r} (project {project!r}) stand in other queries here: a "
+                f"at least {count(len(rows), 'row')} of {name!r} (project {project!r}) are in other queries here: a "
                 "model that was tuned on one has seen rows of the other. If documents were grouped into queries "
                 "otherwise, register the collection that you report on, and no other"
             )

@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count, few, refuse, require, said
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -273,8 +273,8 @@ def _decode_ids(encoded: NDArray[np.uint8]) -> Any:
 
 
 @escaping
-@dataclass(frozen=True, eq=False)
-class RegisteredCollection:
+@dataclass(frozen=True, eq=False, repr=False)
+class RegisteredCollection(Displayed):
     """A test collection that the guard protects.
 
     Attributes
@@ -327,18 +327,13 @@ class RegisteredCollection:
             )
         return now
 
-    def __repr__(self) -> str:
+    def _view(self) -> View:
         revision = ", a revision" if self.revises else ""
         sizes = f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}"
-        ledger = mention(self.ledger, short(self.head))
-        return (
-            f"RegisteredCollection({self.name!r}{revision}, {sizes}, {self.n_identifiable} recognisable, "
-            f"digest {self.digest[:12]}, project {self.project!r}, {ledger})"
-        )
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(str(finding))}</li>" for finding in self.findings)
-        return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
+        sentence = f"{self.name}{revision}: {sizes}, {self.n_identifiable} recognisable"
+        registered = f"project {self.project!r}, {mention(self.ledger, short(self.head))}"
+        notes = [finding.words for finding in self.findings]
+        return View([sentence, f"Registered: digest {self.digest[:12]}, {registered}"], notes=notes)
 
 
 def check_registered(collection: Any, *, or_name: bool = False) -> None:

@@ -23,7 +23,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
@@ -216,8 +216,8 @@ class Terms:
 
 @explained
 @escaping
-@dataclass(frozen=True)
-class Decision:
+@dataclass(frozen=True, repr=False)
+class Decision(Displayed):
     """What a gate decided on a system: accepted or rejected, and nothing else.
 
     Attributes
@@ -244,8 +244,8 @@ class Decision:
     first_name : str
         The name under which the same output was decided on; "" if the decision is new.
     n_over : int
-        Decisions over the budget, made by clones that did not know of each other: the level does
-        not hold then.
+        Decisions over the budget, made by clones that did not know of each other. If there are any,
+        the level is exceeded.
     against : Standard or None
         The ranking of the baseline: its hash, and since when and by whom it is on record. None
         without a gate.
@@ -272,15 +272,15 @@ class Decision:
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
             over = (
-                f", and {self.n_over} over the budget: its level does not hold"
-                if self.n_over
-                else ""
+                f", and {self.n_over} over the budget: its level is exceeded" if self.n_over else ""
             )
             return f"{self.remaining} of {count(self.budget, 'decision')} left{over}"
         release = ", a single release" if self.budget == 1 else ""
         return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The verdict in a sentence, with the decisions that are left."""
         verdict = "accepted" if self.accepted else "rejected"
         under = (
             f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
@@ -290,11 +290,11 @@ class Decision:
             known = " (the ranking of the baseline, which is free)"
         words = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {self.counted}"
         if self.n_exposed:
-            words += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
+            words += f"; {count(self.n_exposed, 'query')} looked at outside this gate, so its level may be exceeded"
         return words
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(str(self))}</code>"
+    def _view(self) -> View:
+        return View([self.words])
 
 
 @dataclass(frozen=True)

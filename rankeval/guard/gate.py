@@ -16,7 +16,6 @@ ranking and the hash of that, by which a repeated question is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
@@ -118,8 +118,8 @@ def n_exposed_outside(
 def exposed_words(n_exposed: int, collection: RegisteredCollection) -> str:
     """Say what looks beside the gate mean for it."""
     return (
-        f"{n_exposed} of {count(collection.n_queries, 'query')} of {collection.name!r} were looked at outside of this "
-        "gate. Its level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
+        f"{n_exposed} of {count(collection.n_queries, 'query')} of {collection.name!r} were looked at outside this "
+        "gate. Its level is not valid for candidates that such a look helped to make: declare a gate on fresh queries"
     )
 
 
@@ -139,8 +139,8 @@ _WARNED: set[str] = set()
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Gate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate(Displayed):
     """Decides on one candidate after the other, within a budget.
 
     `Guard.gate` makes it.
@@ -344,7 +344,7 @@ class Gate:
         self._journal.append(gate.records, ("decide", body))
         return accepted
 
-    def _words(self) -> str:
+    def _view(self) -> View:
         terms = self.terms
         gate = self._now
         account = gate.account
@@ -357,26 +357,29 @@ class Gate:
             f"{terms.grouped_by or 'query'} have {sd}"
         )
         ledger = mention(gate.records.where, short(gate.records.head))
-        words = (
-            f"Gate({self.name!r} on {self.collection.name!r}: accepts a system shown {terms.words()}, at {level}; "
-            f"{account.n_made} made, {account.remaining} left; {power}; {ledger})"
-        )
+        rule = f"accepts a system shown {terms.words()}, at {level}"
+        left = f"{account.n_made} made, {account.remaining} left"
+        sentences = [
+            f"{self.name} on {self.collection.name!r}: {rule}; {left}",
+            f"{power[0].upper()}{power[1:]}",
+            f"Recorded in {ledger}",
+        ]
+        return View(sentences, notes=self._warnings(gate))
+
+    def _warnings(self, gate: GateRecord) -> list[str]:
+        """Say which decisions are over the budget, and whether queries were seen elsewhere."""
         verdicts = [
             f"{decision.body['system']} {'accepted' if decision.body['accepted'] else 'rejected'}"
             for decision in gate.decided
             if gate.is_over(decision)
         ]
+        words = []
         if verdicts:
-            n_over = count(account.n_over, "decision")
-            words += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
+            n_over = count(gate.account.n_over, "decision")
+            over = f"{n_over} over the budget ({', '.join(verdicts)})"
+            words.append(f"{over}: clones decided without knowing of each other")
         n_exposed = n_exposed_outside(gate.records, self.collection, gate)
-        return words + (f"\n{exposed_words(n_exposed, self.collection)}" if n_exposed else "")
-
-    def __repr__(self) -> str:
-        return self._words()
-
-    def _repr_html_(self) -> str:
-        return "<br>".join(f"<code>{escape(line)}</code>" for line in self._words().splitlines())
+        return [*words, exposed_words(n_exposed, self.collection)] if n_exposed else words
 
 
 ASSUMED_SD = 0.2

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.ledger.graph import mention, short
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @escaping
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Displayed):
     """The systems that will be opened, and how they will be compared.
 
     Attributes
@@ -160,26 +160,17 @@ class Plan:
         hashed = fields_in(body["content"], _HASHED)
         return cls(**hashed, **unhashed, notes=tuple(body["notes"]), ledger=ledger, head=head)
 
-    def __repr__(self) -> str:
+    def _view(self) -> View:
         against = f" against {self.baseline!r}" if self.baseline else ""
         over = f" over {self.folds}" if self.folds else ""
         claim = "" if self.claim == "difference" else f", claim {self.claim} by {self.margin:g}"
         over += f", tested by {self.grouped_by}," if self.groups else ""
-        systems, ledger = ", ".join(self.names), mention(self.ledger, short(self.head))
-        plan = (
-            f"Plan({self.id}: {systems}{against} on {self.collection!r}{over} by {self.measure}, "
-            f"alpha {self.alpha:g}{claim}; {ledger})"
+        sentence = (
+            f"Plan {self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by "
+            f"{self.measure}, alpha {self.alpha:g}{claim}"
         )
-        return "\n".join([plan, *self.notes])
-
-    def _repr_html_(self) -> str:
-        shown = {"id": self.id, "collection": self.collection, **self.content()}
-        shown |= {"ledger": self.ledger, "head": self.head}
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
-            for key, value in shown.items()
-        )
-        return f"<table>{rows}</table>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        frozen = f"Frozen in {mention(self.ledger, short(self.head))}"
+        return View([sentence, frozen], notes=self.notes)
 
 
 _UNHASHED = {"collection", "registration", "ledger", "head", "notes"}

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count, few, refuse, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
@@ -32,8 +32,8 @@ from rankeval.ledger.graph import mention, short
 
 
 @escaping
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Status:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Status(Displayed):
     """Whether some data is registered test content.
 
     Attributes
@@ -91,11 +91,9 @@ class Status:
             f"{count(int(self.rows.sum()), 'row')} ({ledger})"
         )
 
-    def __str__(self) -> str:
-        return f"{self.words}; ~status.rows marks the rest" if self.queries else self.words
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
+    def _view(self) -> View:
+        rest = ["~status.rows marks the rest"] if self.queries else []
+        return View([self.words], notes=rest)
 
 
 def status_of(
@@ -120,7 +118,7 @@ def status_of(
     if best is None or not (best.refused or best.queries.any() or best.same_labels):
         return Status(**shared)
     content = best.registered
-    link = "it holds" if best.refused else "there is weak evidence that it holds"
+    link = "it contains" if best.refused else "there is weak evidence that it contains"
     why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
     return Status(
         **shared,
@@ -241,5 +239,5 @@ def _matched(records: Records, entry: Entry, status: Status) -> NDArray[np.intp]
     ]
     places = np.flatnonzero(np.isin(classes[entry.hash], union(matched)))
     if not len(places):
-        raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status}")
+        raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status.words}")
     return places

@@ -25,7 +25,7 @@ FOUND, CLEAN, NOT_MADE = OUTCOMES = ("found", "nothing found", "not made")
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(WithTable):
     """What the checks of a fit found, what they did not find, and which could not be made.
 
@@ -75,9 +75,6 @@ class Diagnosis(WithTable):
         outcomes = list(self.table["outcome"])
         said = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in OUTCOMES)
         return f"Checks of the fit: {said}; {self.measure}, {count(self.n_queries, 'query')}"
-
-    def __repr__(self) -> str:
-        return f"Diagnosis({'; '.join((self.caption, *self.findings))})"
 
     def _laid_out(self) -> Table:
         formats: dict[str, Format] = {"figure": partial(number, digits=3), "p_value": p_value}

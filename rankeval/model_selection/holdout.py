@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, refuse, shown
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
@@ -41,11 +41,12 @@ from rankeval.model_selection.query_ids import (
 from rankeval.model_selection.query_split import is_by_query
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.splitters import moments, query_times
+from rankeval.render.tables import Table
 
 
 @escaping
-@dataclass(frozen=True)
-class DevTestSplit:
+@dataclass(frozen=True, repr=False)
+class DevTestSplit(Displayed):
     """A dev part to work with, and a test part to look at once.
 
     Attributes
@@ -86,23 +87,16 @@ class DevTestSplit:
             "is kept whole, at the time of its latest row: give each search an id of its own, such as text + day"
         )
 
-    def __repr__(self) -> str:
-        earlier = f", n_earlier={self.n_earlier:,}" if self.n_earlier else ""
-        is_registered = self.registered is not None
-        return f"DevTestSplit(dev={self.dev!r}, test={self.test!r}, registered={is_registered}{earlier})"
+    def _view(self) -> View:
+        import pandas as pd
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{part.n_queries}</td><td>{len(part)}</td></tr>"
-            for name, part in (("dev", self.dev), ("test", self.test))
-        )
-        registered = (
-            f"registered as {escape(repr(self.registered))}"
-            if self.registered
-            else "not registered"
-        )
-        words = "; ".join(filter(None, (registered, escape(self.earlier), escape(self.note))))
-        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {words}</p>"
+        parts = {"dev": self.dev, "test": self.test}
+        sizes = [(name, part.n_queries, len(part)) for name, part in parts.items()]
+        table = Table(pd.DataFrame(sizes, columns=["part", "queries", "rows"]))
+        registered = self.registered
+        ledger = "not registered" if registered is None else f"registered as {registered.name!r}"
+        notes = [f"the test part is {ledger}", self.earlier, self.note]
+        return View(["Dev and test part of the data"], [table], [*filter(None, notes)])
 
 
 @explained
@@ -150,8 +144,8 @@ def dev_test_split(
     salt : str, default=""
         Another salt gives another split by hash.
     times : str, mapping, Series or array-like of shape (n_rows,), optional
-        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X
-        that holds them stays in both parts; an index level is no feature.
+        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. If they are a
+        column of X, it stays a feature in both parts; an index level is not a feature.
     test_from : date, time, text or number, optional
         The time at which the test part begins, of the same kind as ``times``. Without a time zone
         it is UTC.
@@ -177,7 +171,7 @@ def dev_test_split(
     QueryIdError
         If the query of each row is not known.
     LedgerError
-        If the guard cannot register the test part, for instance because its name stands for other
+        If the guard cannot register the test part, for instance because its name is that of other
         content and ``supersedes`` does not say so.
 
     Examples
@@ -436,13 +430,13 @@ def hold_out(
     useless = (
         validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
     )
-    both = "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one"
+    both = "validation_fraction takes the queries to stop on from X, eval_set has its own: give only one"
     when = "give early_stopping_rounds too"
     refuse(
         (share is not None and validation is not None, both),
         (
             share is not None and rounds is None,
-            f"validation_fraction holds queries out to stop on: {when}",
+            f"validation_fraction reserves queries for early stopping: {when}",
         ),
         (useless, f"eval_set has rows to stop training on: {when}"),
     )
@@ -511,7 +505,7 @@ def validation_part(
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
         (
             has_ids and found is None,
-            "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)",
+            "eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv)",
         ),
         (
             has_ids and isinstance(found, RankingData),
@@ -522,13 +516,13 @@ def validation_part(
         return found
     n_parts = len(found) if isinstance(found, (list, tuple)) else 1
     two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in found)
-    forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
+    forms = "give (Xv, yv), a list with one such pair, or a RankingData"
     refuse(
         (
             n_parts != 2,
             f"eval_set is a {type(found).__name__} of {count(n_parts, 'part')}: {forms}",
         ),
-        (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
+        (two, "eval_set has 2 validation parts, and training stops on one: give one of them"),
     )
     X, y = found
     columns.refuse_ragged(X, "eval_set")

@@ -1,24 +1,32 @@
 """The parameters of an estimator as records show them: by names that say where each stands, with values as text.
 
-A QueryRanker stands in no name. So a ranker has the same columns if it is validated bare, in a
-QueryRanker or in a search, and if it is logged as a model::
+A QueryRanker stands in no name, and neither does a search. So a ranker has the same columns if it
+is validated bare, in a QueryRanker or in a search, and if it is logged as a model::
 
     QueryRanker(LGBMRanker())                             estimator=LGBMRanker  num_leaves=31 ...
     Pipeline([..., ("ranker", QueryRanker(Ridge()))])     estimator=Pipeline  ranker=Ridge  ranker__alpha=1.0 ...
     QueryRanker(..., early_stopping_rounds=5)             QueryRanker__early_stopping_rounds=5, if it is no default
+    GridSearchCV(Ridge(), {"alpha": [1, 9]})              estimator=Ridge  alpha=9  GridSearchCV__param_grid=...
 
-The trap: everybody may read a record. So passwords and tokens become ``***``.
+The trap: everybody may read a record. So passwords and tokens become ``***``. And a parameter that is
+searched has a start value in the estimator, which no model has: it is left out, and `with_choices`
+adds what was chosen.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from rankeval._secrets import hidden
+from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.ranker import QueryRanker
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SECRET = re.compile(
     r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$",
@@ -28,12 +36,18 @@ _PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another on
 
 
 def kind_of(estimator: Any) -> str:
-    """Return the class of an estimator; of a QueryRanker, that of its estimator."""
-    return (
-        kind_of(estimator.estimator)
-        if isinstance(estimator, QueryRanker)
-        else type(estimator).__name__
-    )
+    """Return the class of an estimator; of a QueryRanker or a search, that of its estimator."""
+    return kind_of(estimator.estimator) if _is_around(estimator) else type(estimator).__name__
+
+
+def _is_search(estimator: Any) -> bool:
+    names = ("param_grid", "param_distributions")
+    return any(hasattr(estimator, name) for name in names) and not isinstance(estimator, type)
+
+
+def _is_around(estimator: Any) -> bool:
+    """Return whether this stands in no name: a QueryRanker or a search."""
+    return isinstance(estimator, QueryRanker) or _is_search(estimator)
 
 
 def shown_names(estimator: Any) -> dict[str, str]:
@@ -48,10 +62,13 @@ def shown_names(estimator: Any) -> dict[str, str]:
     >>> shown_names(make_pipeline(QueryRanker(Ridge())))["queryranker__estimator__alpha"]
     'queryranker__alpha'
     """
-    given = _given(estimator)
-    return {
-        name: "__".join(_steps(name, {"": estimator, **given})) or "estimator" for name in given
-    }
+    return {name: path or "estimator" for name, path in _paths(estimator).items()}
+
+
+def _paths(estimator: Any, *more: str) -> dict[str, str]:
+    """Return the shown name of each parameter, and of more names; of the estimator itself ""."""
+    owners = {"": estimator, **_given(estimator)}
+    return {name: "__".join(_steps(name, owners)) for name in [*owners, *more] if name}
 
 
 def _given(estimator: Any) -> dict[str, Any]:
@@ -61,10 +78,11 @@ def _given(estimator: Any) -> dict[str, Any]:
 def _steps(name: str, owners: Mapping[str, Any]) -> Iterator[str]:
     before = ""
     for step in name.split("__"):
-        if not isinstance(owners.get(before), QueryRanker):
+        owner = owners.get(before)
+        if not _is_around(owner):
             yield step
         elif step != "estimator":
-            yield from ("QueryRanker", step)
+            yield from (type(owner).__name__, step)
         before = f"{before}__{step}" if before else step
 
 
@@ -79,20 +97,60 @@ def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
     (('Ridge', False), ('2.0', True), ('None', False))
     """
     found, given = {"estimator": (kind_of(estimator), False)}, _given(estimator)
-    for name, shown in shown_names(estimator).items():
+    searched = [*_searched(estimator)]
+    parts = tuple(f"{name}__" for name in searched)
+    for name, path in _paths(estimator).items():
+        if name in searched or name.startswith(parts):
+            continue
         value, (owner, _, own) = given[name], name.rpartition("__")
         holder = given.get(owner, estimator)
         text = shown_text(own, value)
         changed = text != shown_text(own, _default(type(holder), own))
-        # A QueryRanker stands in no name, and shows of itself only what is no default.
-        bare = isinstance(holder, QueryRanker) and (
-            not owner if own == "estimator" else not changed
-        )
-        if not bare and not isinstance(value, QueryRanker):
-            taken = shown == "estimator"  # by the class
-            label = "estimator__estimator" if taken else shown
+        # What stands in no name shows of itself only what is no default.
+        bare = _is_around(holder) and (not path if own == "estimator" else not changed)
+        if not bare and not _is_around(value):
+            taken = path == "estimator"  # by the class
+            label = "estimator__estimator" if taken else path or "estimator"
             found[label] = (text, changed and not _holds_estimators(value))
     return found
+
+
+def _searched(estimator: Any) -> Iterator[str]:
+    """Yield the parameters that searches vary, by the names that `get_params` gives."""
+    for place, search in {"": estimator, **_given(estimator)}.items():
+        if _is_search(search):
+            grid = getattr(search, "param_grid", None) or search.param_distributions
+            for name in chain.from_iterable([grid] if isinstance(grid, Mapping) else grid):
+                yield f"{place}__estimator__{name}".removeprefix("__")
+
+
+def shown_choices(ranker: QueryRanker, names: Iterable[Any]) -> dict[Any, str]:
+    """Return the name that a run shows of each parameter that a search inside chose."""
+    last: Any = ranker
+    while isinstance(last, QueryRanker):
+        last = last_of(last.estimator)
+    place = next(name for name, value in _given(ranker).items() if value is last)
+    before = f"{place}__estimator__" if _is_search(last) else f"{place}__"
+    full = {name: f"{before}{name}" for name in names}
+    paths = _paths(ranker, *full.values())
+    return {name: paths[parameter] or "estimator" for name, parameter in full.items()}
+
+
+def with_choices(
+    ranker: QueryRanker, chosen: pd.DataFrame, seeds: Iterable[Any]
+) -> dict[str, tuple[str, bool]]:
+    """Return `settings_of`, and what a search chose in the folds: the value, or a list if they differ."""
+    texts: dict[str, list[str]] = {}
+    for column, values in chosen.items():
+        name = str(column)
+        for seed in seeds:
+            name = name.removeprefix(f"seed {seed} ")
+        texts.setdefault(name, []).extend(shown_text(name, value) for value in values)
+    settings = settings_of(ranker)
+    for name, shown in shown_choices(ranker, texts).items():
+        agreed = len(set(texts[name])) == 1
+        settings[shown] = (texts[name][0] if agreed else f"[{', '.join(texts[name])}]", True)
+    return settings
 
 
 def _holds_estimators(value: Any) -> bool:

@@ -31,11 +31,11 @@ from rankeval.join.joined import column_role, number_column
 from rankeval.measures import Measure
 
 NAME = "qid"
-"""The argument, the index level and the column that hold query ids."""
+"""The argument, the index level and the column with query ids."""
 
 
 DOCID = "docid"
-"""The index level that holds document ids."""
+"""The index level with document ids."""
 
 
 def n_rows(X: Any) -> int:
@@ -289,8 +289,8 @@ WAYS = (
     "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X, "
     "unless a step of a Pipeline drops it. "
     "VotingRegressor, StackingRegressor and RFECV drop an index of y, RFECV that of X too: with them qid= under "
-    "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then tells its cv only what "
-    "its members ask for: wrap each of them in rankeval.QueryRanker"
+    "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then passes "
+    "its cv only what its members request: wrap each of them in rankeval.QueryRanker"
 )
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 
@@ -301,5 +301,16 @@ def required_ids(
     """Return the query of each row; the error of a missing one lists the ways to give it."""
     ids = find(X, y, **sources)
     if ids is None:
-        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {ways}")
+        raise UnusableQueryIdsError(
+            f"{who} needs the query id of each row: {_other_levels(X)}give {ways}"
+        )
     return ids
+
+
+def _other_levels(X: Any) -> str:
+    """Return how to name an index level 'qid', if the index of X has levels of other names."""
+    names = [name for name in getattr(index_of(X), "names", ()) if name is not None]
+    if not names:
+        return ""
+    levels = " and ".join(map(repr, names))
+    return f"X has the index levels {levels}; X.rename_axis(index={{{names[0]!r}: 'qid'}}) names one, or "

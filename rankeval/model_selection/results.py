@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, require
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen, unknown
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
-from rankeval.evaluation.result import seeds_note
+from rankeval.evaluation.result import seeds_note, table_of_values
 from rankeval.model_selection.diagnosis import Diagnosis, diagnose
-from rankeval.model_selection.parameters import settings_of
+from rankeval.model_selection.parameters import settings_of, with_choices
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
+from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 from rankeval.tracking import LoggedData
 
@@ -41,8 +43,8 @@ QUESTIONS = {
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class CrossValidation:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation(Displayed):
     """The result of cross-validating one estimator.
 
     Attributes
@@ -138,7 +140,7 @@ class CrossValidation:
         Raises
         ------
         InvalidInput
-            If no question is asked, folds differ, there are fewer than two, or ``other`` is no
+            If no question is asked, folds differ, there are fewer than two, or ``other`` is not a
             CrossValidation.
         ConventionMismatch
             If conventions or judgments of the evaluations differ.
@@ -261,13 +263,23 @@ class CrossValidation:
         Raises
         ------
         InvalidInput
-            If the role is no plain word, or the data set has another one.
+            If the role is not a plain word, or the data set has another role.
         """
         settings = self.settings
-        if settings is None:
-            settings = {} if self.ranker is None else settings_of(self.ranker)
+        if settings is None and self.ranker is not None:
+            chosen, seeds = self.best_params, self.evaluation.facts.seeds
+            plain = chosen is None
+            settings = (
+                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            )
         return validation_record(
-            self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions
+            self,
+            settings or {},
+            role=role,
+            data=data,
+            name=name,
+            folds=folds,
+            predictions=predictions,
         )
 
     @classmethod
@@ -276,24 +288,23 @@ class CrossValidation:
         ((_, evaluation),) = record.parts.items()
         return cls(Evaluation.from_record(evaluation), **fields_of(record))
 
-    def __repr__(self) -> str:
-        values = ", ".join(
-            f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items()
-        )
-        sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
-        notes = [*undefined_notes(self.evaluation), *filter(None, [seeds_note(self.evaluation)])]
-        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *notes))})"
-
-    def _repr_html_(self) -> str:
-        seeds = "" if self.seeds is None else f"<p>By seed.</p>{self.seeds.to_html()}"
-        folds = f"<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
-        return f"{self.evaluation._repr_html_()}{folds}{seeds}"
+    def _view(self) -> View:
+        evaluation = self.evaluation
+        queries = count(evaluation.n_queries, "query")
+        name = f"{evaluation.name}: " if evaluation.name else ""
+        sentence = f"{name}{count(len(self.folds), 'fold')}; over all {queries} out of fold"
+        tables = [table_of_values(evaluation)]
+        tables.append(Table(self.folds.reset_index(), caption="By fold"))
+        if self.seeds is not None:
+            tables.append(Table(self.seeds.reset_index(), caption="By seed"))
+        notes = [*undefined_notes(evaluation), seeds_note(evaluation)]
+        return View([sentence], tables, [*filter(None, notes)])
 
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class CrossValidations(Mapping[str, CrossValidation]):
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidations(Displayed, Mapping[str, CrossValidation]):
     """The results of several estimators on the same folds, a mapping by name.
 
     Attributes
@@ -437,8 +448,12 @@ class CrossValidations(Mapping[str, CrossValidation]):
             }
         )
 
-    def __repr__(self) -> str:
-        return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"
+    def _view(self) -> View:
+        import pandas as pd
 
-    def _repr_html_(self) -> str:
-        return str(self.folds.groupby("system", sort=False).mean().to_html())
+        values = {name: result.evaluation.aggregate() for name, result in self.results.items()}
+        table = pd.DataFrame(values).T.rename_axis("system").reset_index()
+        first = next(iter(self.results.values()))
+        folds, queries = len(first.folds), first.evaluation.n_queries
+        sizes = f"{count(folds, 'fold')}; over all {count(queries, 'query')} out of fold"
+        return View([f"{count(len(self.results), 'system')} on the same {sizes}"], [Table(table)])

@@ -14,6 +14,7 @@ import numpy as np
 
 from rankeval._arguments import explained
 from rankeval._checks import check_number, refuse, shown
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
@@ -33,6 +34,7 @@ from rankeval.model_selection.seeds import over_seeds, seeded, seeds_of
 from rankeval.model_selection.shelved import Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
+from rankeval.render.tables import Table
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of
 from rankeval.tracking import observed
@@ -108,8 +110,8 @@ def cross_validate(
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
     No splitter cuts a query, nor do the folds of an estimator that is a search, a stack or a
-    LassoCV itself. One that stands inside another estimator keeps queries whole if it is wrapped in
-    a QueryRanker. Metadata routing may be on or off.
+    LassoCV itself. Such an estimator inside another one keeps queries whole if it is wrapped in a
+    QueryRanker. Metadata routing may be on or off.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def cross_validate(
     return_estimators : bool, default=False
         Keep the fitted estimators.
     seeds : int or sequence of int, optional
-        Fit every fold once with each of these seeds; 5 stands for the seeds 0 to 4. All parameters
+        Fit every fold once with each of these seeds; 5 means the seeds 0 to 4. All parameters
         of the estimator and of those in it whose names end in random_state, random_seed or seed
         get the seed. Folds do not change. ``.evaluation`` has the mean over seeds of each query's
         score, ``.seeds`` the aggregates of each seed, and `rankeval.compare` says whether a
@@ -198,7 +200,13 @@ def cross_validate(
     --------
     >>> from sklearn.linear_model import Ridge
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
-    CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
+    2 folds; over all 2 queries out of fold
+    <BLANKLINE>
+    measure    value
+    ────────────────
+    AP        1.0000
+    <BLANKLINE>
+    By fold...
     """
     arguments = locals()  # `Task.of` reads those that give rows by their names
     labelled = check_measures(measures, convention)
@@ -268,8 +276,8 @@ def _collect(
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningCurve(Displayed):
     """The scores of a ranker by the number of its training queries.
 
     Attributes
@@ -319,12 +327,9 @@ class LearningCurve:
         values = self.table[label].groupby(level="n_train_queries").agg(["mean", "min", "max"])
         return curve(values, xlabel="queries trained on", ylabel=label)
 
-    def __repr__(self) -> str:
-        sizes = self.table.index.get_level_values("n_train_queries").unique().tolist()
-        return f"LearningCurve({', '.join(self.labels)} at {', '.join(map(str, sizes))} training queries)"
-
-    def _repr_html_(self) -> str:
-        return str(self.mean().to_html())
+    def _view(self) -> View:
+        sentence = f"{', '.join(self.labels)} by the number of training queries, means over folds"
+        return View([sentence], [Table(self.mean().reset_index())])
 
 
 @explained
@@ -388,7 +393,8 @@ def learning_curve(
     >>> import rankeval as rk
     >>> from sklearn.linear_model import Ridge
     >>> learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 0.5, 1.0], measures="nDCG@10")
-    LearningCurve(nDCG@10 at 5, 12, 24 training queries)
+    nDCG@10 by the number of training queries, means over folds
+    ...
     """
     arguments = locals()
     import pandas as pd

@@ -34,6 +34,7 @@ from typing import Any
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, refuse, require, said, unique_keys, whole_number
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -49,8 +50,8 @@ DEEPEST_OPTIMIZED = 10
 
 
 @explained
-@dataclass(frozen=True)
-class Interleaved:
+@dataclass(frozen=True, repr=False)
+class Interleaved(Displayed):
     """A list made of several rankings, and its record, from which clicks are credited later.
 
     Attributes
@@ -68,7 +69,7 @@ class Interleaved:
     user, qid : str, int or None
         The user and the query, if they were given.
     seal : str
-        A keyed hash of all that stands above. A record that was changed does not fit its seal.
+        A keyed hash of all other fields. A record that was changed does not fit its seal.
     """
 
     ids: tuple[Id, ...]
@@ -78,6 +79,11 @@ class Interleaved:
     user: Id | None = None
     qid: Id | None = None
     seal: str = ""
+
+    def _view(self) -> View:
+        rankings = ", ".join(map(str, self.credits))
+        documents = f"{len(self.ids)} documents"
+        return View([f"Interleaved({self.impression!r}, {self.scheme}, {documents} of {rankings})"])
 
     def credited(self, clicked: Collection[Id]) -> dict[str, Fraction]:
         """Return the credit of each ranking for the clicks of this impression.
@@ -123,7 +129,7 @@ class Interleaved:
         Raises
         ------
         InvalidInput
-            If this is no credit record, or was changed.
+            If this is not a credit record, or was changed.
 
         Examples
         --------
@@ -161,7 +167,7 @@ class Interleaved:
             ZeroDivisionError,
         ) as error:
             raise InvalidInput(
-                f"this is no credit record: {said(error)}", argument="record"
+                f"this is not a credit record: {said(error)}", argument="record"
             ) from error
         require(isinstance(salt, str | None), "salt", salt, "text")
         changed = salt is not None and shown.seal != hashed(shown._text, salt, 16).hex()
@@ -210,6 +216,9 @@ class Interleaver:
     Rankings of unequal length: a round of the team draft is credited only if each order of the rankings fills it;
     "probabilistic" credits nothing once a ranking is exhausted; "optimized" credits the part in which both rankings
     have documents. Otherwise a longer ranking would be paid for its length.
+
+    For a few pairs of long rankings, no distribution over the lists of "optimized" is fair at every position. It then
+    credits clicks at the first positions only, as many as can be fair.
 
     Examples
     --------
@@ -376,7 +385,7 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str,
         )
         types = {*map(type, chain(ids, *heads.values()))}
         refuse(
-            (not name or not isinstance(name, str), "has a name that is no text"),
+            (not name or not isinstance(name, str), "has a name that is not text"),
             (not ids, "is empty"),
             (len(set(ids)) < len(ids), "has a document twice"),
             (len(types) > 1, "has ids of not one type: give text or integers"),
@@ -514,7 +523,8 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     document that a ranking does not have stands behind its last one. Fair: at each position the expected difference is
     0. The sensitivity of a list is the entropy of the winner of one click at position i with probability in proportion
     to 1 / i, times the probability that the click has a winner. If a ranking is longer, the rest of it follows without
-    credit.
+    credit. Of some long pairs no distribution is fair at all positions: then only the first positions are credited, as
+    many as can be fair.
     """
     import numpy as np
     from scipy.optimize import linprog
@@ -532,13 +542,15 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
         lists = following
     ordered = sorted(lists)
     gains = np.array([[*_ranks(heads, ids, last + 1).values()] for ids in ordered]) @ [-1, 1]
-    wins = np.stack([gains > 0, gains < 0]) @ (1 / np.arange(1, n + 1))
-    sensitivity = entr(wins).sum(axis=0) - entr(wins.sum(axis=0))
-    fair = np.vstack([np.ones(len(ordered)), gains.T])
-    target = np.eye(n + 1)[0]
-    solved = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
-    problem = f"have no fair distribution over lists: {solved.message}"
-    refuse((solved.x is None, problem), argument="rankings")
+    for credited in range(n, 0, -1):
+        counted = gains[:, :credited]
+        wins = np.stack([counted > 0, counted < 0]) @ (1 / np.arange(1, credited + 1))
+        sensitivity = entr(wins).sum(axis=0) - entr(wins.sum(axis=0))
+        fair = np.vstack([np.ones(len(ordered)), counted.T])
+        target = np.eye(credited + 1)[0]
+        solved = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
+        if solved.x is not None:  # at the first position there is always a fair distribution
+            break
     # The solver stops at 1e-7; at the corner that it found the equations are solved to the last
     # digits.
     used = np.flatnonzero(np.asarray(solved.x) > 1e-9)
@@ -547,8 +559,9 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     def outcome(move: int) -> Added:
         ids = [*dict.fromkeys(chain(ordered[used[move]], *rankings))][:depth]
         added: dict[Id, Row] = {}
-        for document, (a, b) in _ranks(heads, ids, last + 1).items():
-            added[document] = [_share(max(b - a, 0), last), _share(max(a - b, 0), last)]
+        for position, (document, (a, b)) in enumerate(_ranks(heads, ids, last + 1).items()):
+            gain = b - a if position < credited else 0
+            added[document] = [_share(max(gain, 0), last), _share(max(-gain, 0), last)]
         return added, None
 
     return [*accumulate(max(0, round(weight * 2**60)) for weight in weights)], outcome

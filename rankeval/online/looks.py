@@ -32,9 +32,11 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from rankeval._arguments import explained
-from rankeval._checks import check_alpha, check_count, check_number, require, whole_number
+from rankeval._checks import check_alpha, check_count, check_number, count, require, whole_number
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.io.columns import labels
+from rankeval.render.tables import Table
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +60,8 @@ LEAST_P, MOST_P = 1e-12, 0.999
 
 
 @explained
-@dataclass(frozen=True, eq=False)
-class LooksPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooksPlan(Displayed):
     """The looks at a test: when, and how far z has to be from 0 for a claim.
 
     Attributes
@@ -78,6 +80,14 @@ class LooksPlan:
     bounds: Floats
     spending: str
     alpha: float
+
+    def _view(self) -> View:
+        looks = count(len(self.shares), "look")
+        sentence = f"{looks} at alpha {self.alpha:g}, spent as {self.spending}"
+        rows = enumerate(zip(self.shares, self.bounds, strict=True), start=1)
+        cells = [(str(look), share, bound) for look, (share, bound) in rows]
+        frame = pd.DataFrame(cells, columns=["look", "share", "bound"])
+        return View([sentence], [Table(frame, numeric=["look"])])
 
     def p_value(self, z: float, look: int) -> float:
         """Return the least alpha at which this plan claims a difference at a look, for a z-value there.
@@ -151,7 +161,7 @@ def looks_plan(
     ------
     InvalidInput
         If shares do not ascend to 1, there are more looks or closer ones than can be computed, or
-        alpha is no level.
+        alpha is not a level.
     UnknownName
         If there is no such spending.
 
@@ -232,7 +242,7 @@ def confidence_sequence(
     best_at: float,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Return intervals that hold at all looks together, planned or not.
+    """Return intervals that are valid at all looks together, planned or not.
 
     Parameters
     ----------
@@ -245,19 +255,19 @@ def confidence_sequence(
         The number of users at which the interval is to be narrow, chosen before the test: usually
         that of its end.
     alpha : float, default 0.05
-        The chance that any of the intervals, at however many looks, does not hold the truth.
+        The chance that any of the intervals, at however many looks, misses the true value.
 
     Returns
     -------
     DataFrame
-        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval does
-        not hold 0.
+        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval
+        excludes 0.
 
     Raises
     ------
     InvalidInput
         If there is no look, numbers of looks differ, a number is not finite, a number of users, a
-        standard error or ``best_at`` is not above 0, or alpha is no level.
+        standard error or ``best_at`` is not above 0, or alpha is not a level.
 
     Notes
     -----
@@ -266,9 +276,9 @@ def confidence_sequence(
     Statistics 2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
     ``rho^2 = (log(1 / alpha^2) + log(1 + log(1 / alpha^2))) / best_at`` makes it narrowest at about ``best_at``.
 
-    Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise
-    holds better the more users the first look has; of a few users it is none. It holds for means,
-    ratios of means and CUPED alike, as long as the shares of the arms stay the same.
+    Asymptotic means: the error is estimated, and the mean is only nearly normal. So the guarantee
+    is better the more users the first look has, and void for a few users. It covers means, ratios
+    of means and CUPED, as long as the shares of the arms stay the same.
 
     Examples
     --------

@@ -70,7 +70,7 @@ UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Perplexity(Recorded):
     """How well a click model foresees the clicks of a log, beside click rates.
 
@@ -135,7 +135,7 @@ class ClickModel:
     UnknownName
         If there is no such model, or the model has no such parameter.
     InvalidInput
-        If a parameter is missing, has another index, or is no probability.
+        If a parameter is missing, has another index, or is not a probability.
 
     Examples
     --------
@@ -286,8 +286,8 @@ class ClickModel:
         ------
         InvalidInput
             If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is
-            not given. Of models that are not fitted; of the cascade model also if an impression has
-            several clicks.
+            not given. If the model is not fitted, or an impression has several clicks and the model
+            is the cascade.
         """
         unknown = self.unknown if unknown is None else unknown
         pairs, clicked, shown = self._laid_by(log, self._known(log, unknown), -1)
@@ -391,6 +391,10 @@ class ClickModel:
         >>> user = ClickModel("cascade", attraction={("q1", "d1"): 0.5, ("q1", "d2"): 1.0})
         >>> user.simulate({"q1": ["d1", "d2"]}, n=1000)
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
+        position   impressions   clicks   click rate   ci low   ci high
+        ───────────────────────────────────────────────────────────────
+               1          1000      473       0.4730   0.4422    0.5040
+               2          1000      527       0.5270   0.4960    0.5578
         """
         check_count("n", n)
         log, generator = rankings, generator_of(rng)

@@ -192,7 +192,8 @@ def for_decisions(whole: Table, baseline: str | None) -> Table:
         mean = f"mean {measures[0]}"
     names = {name: name for name in columns if name not in left} | {"mean": mean}
     rows, marks = (part[list(names)].rename(columns=names) for part in (rows, marks))
-    return replace(whole, frame=rows, marks=marks, numeric=(*whole.numeric, mean))
+    spare = ("won/tied/lost",)
+    return replace(whole, frame=rows, marks=marks, numeric=(*whole.numeric, mean), spare=spare)
 
 
 def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import require
+from rankeval._checks import count, require
+from rankeval._display import cut, lines_of
 from rankeval._visible import markdown, visible
+from rankeval.render.fitting import Strip, fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +47,6 @@ _LATEX = {
 LATEX_ESCAPES = str.maketrans(_LATEX | {character: f"\\{character}" for character in "&%$#_{}"})
 LATEX_EMPHASIS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
 MARKDOWN_EMPHASIS = {"best": "**%s**", "second": "<u>%s</u>", "": "%s"}
-_BETWEEN = "   "
 STYLE = (
     "<style>.rankeval-table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     ".rankeval-table caption{text-align:left;padding:.3em 0}"
@@ -127,6 +128,8 @@ def _template() -> Template:
 Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
+MOST_CAPTION = 4
+"""Lines of a caption, if the number of lines is limited."""
 MOST_DIGITS = 6
 """Decimals shown at most, if their number follows from the uncertainty."""
 
@@ -237,9 +240,15 @@ class Table:
     numeric: Sequence[str] = ()  # Columns of text that are aligned to the right
     caption: str = ""  # A line above the table
     notes: Sequence[str] = ()  # Lines below the table; in LaTeX they end the caption
+    spare: Sequence[str] = ()  # Columns that plain text leaves out, in this order, for lack of room
 
-    def to_text(self) -> str:
-        """Return plain text for a terminal, without a line break at its end."""
+    def to_text(self, *, width: int | None = None, lines: int | None = None) -> str:
+        """Return plain text for a terminal, without a line break at its end.
+
+        With a width, the columns are fitted into it. With a number of lines, the last rows give
+        way, and the columns for which there is no room beside the first ones. A line below the
+        table says what is left out.
+        """
         rows = self._rows()
         columns = _columns(self.frame.columns, rows, self.numeric)
         # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled
@@ -249,9 +258,19 @@ class Table:
             columns[place] = name, False
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
+        strips = _strips(columns, rows)
+        blocks, left_out = fitted(strips, width, self.spare, in_blocks=lines is None)
         caption, notes = self._words()
-        lines = [caption] if caption else []
-        return "\n".join([*lines, *_drawn(columns, rows), *(f"* {note}" for note in notes)])
+        above = lines_of(caption, width) if caption else []
+        above = above if lines is None else cut(above, MOST_CAPTION)
+        below = lines_of(f"not shown: {', '.join(left_out)}", width) if left_out else []
+        room = None if lines is None else lines - len(above) - len(below)
+        below += [line for note in notes for line in lines_of(f"* {note}", width, hanging="  ")]
+        return "\n".join([*above, *_drawn(blocks, room), *below])
+
+    def without_notes(self) -> Table:
+        """Return the same table without its notes."""
+        return replace(self, notes=())
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -332,11 +351,22 @@ class Table:
         return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
 
 
-def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def rows_to_text(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None = None
+) -> str:
     """Render rows of values as `Table.to_text` renders a frame."""
     # Without pandas, whose import takes as long as reading a million lines of a run.
     cells = [[_cell(value) for value in row] for row in rows]
-    return "\n".join(_drawn(_columns(header, cells), cells))
+    blocks, _ = fitted(_strips(_columns(header, cells), cells), width)
+    return "\n".join(_drawn(blocks))
+
+
+def _strips(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[Strip]:
+    texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
+    return [
+        Strip(name, numeric, [row[place] for row in texts])
+        for place, (name, numeric) in enumerate(columns)
+    ]
 
 
 def _cell(value: Any, how: Format | None = None, *parts: str) -> Cell:
@@ -368,27 +398,43 @@ def _columns(
     return [(name, own or name in numeric) for name, own in zip(shown, has_number, strict=True)]
 
 
-def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
+def _drawn(blocks: Sequence[Sequence[Strip]], most: int | None = None) -> list[str]:
+    """Return the lines of a table below its caption, of at most so many; they say how many rows are left."""
+    lines: list[str] = []
+    for block in blocks:
+        head, body = _aligned(block)
+        lines += ["", *head] if lines else head
+        for place, row in enumerate(body):
+            is_last = place == len(body) - 1
+            if most is not None and len(lines) + len(row) > most - (not is_last):
+                lines.append(f"... {count(len(body) - place, 'more row')}")
+                break
+            lines += row
+    return lines
+
+
+def _aligned(strips: Sequence[Strip]) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the header with its rule, and those of each row."""
     # The tables of Rich look like this, but loading them takes as long as reading 400,000 lines.
     from rich.cells import cell_len
 
     # Names stand above the rule, cells below the row before.
-    head = _lines([name for name, _ in columns], step=-1)[::-1]
-    body = [
-        line for row in rows for line in _lines([cell.text + cell.mark + cell.tail for cell in row])
-    ]
-    widths = [max(map(cell_len, column)) for column in zip(*head, *body, strict=True)]
+    head = _lines([strip.name for strip in strips], step=-1)[::-1]
+    body = [_lines(row) for row in zip(*(strip.cells for strip in strips), strict=True)]
+    all_lines = [*head, *(line for row in body for line in row)]
+    widths = [max(map(cell_len, column)) for column in zip(*all_lines, strict=True)]
+    between = strips[0].between
 
     def drawn(line: Sequence[str]) -> str:
         cells = []
-        for text, width, (_, numeric) in zip(line, widths, columns, strict=True):
+        for text, width, strip in zip(line, widths, strips, strict=True):
             shown = text.rstrip()
             room = " " * (width - cell_len(shown))
-            cells.append(room + shown if numeric else shown + room)
-        return _BETWEEN.join(cells).rstrip()
+            cells.append(room + shown if strip.numeric else shown + room)
+        return between.join(cells).rstrip()
 
-    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(_BETWEEN.join(" " * width for width in widths))
-    return [*map(drawn, head), rule, *map(drawn, body)]
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(between.join(" " * width for width in widths))
+    return [*map(drawn, head), rule], [[*map(drawn, row)] for row in body]
 
 
 def _lines(cells: Sequence[str], step: int = 1) -> list[tuple[str, ...]]:

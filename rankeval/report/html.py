@@ -23,6 +23,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._arguments import explained
 from rankeval._checks import count, require
+from rankeval._display import Page
 from rankeval._visible import visible
 from rankeval.comparison import Comparison
 from rankeval.comparison.headline import KeyNumber, key_numbers, named_pair, named_system
@@ -402,9 +403,10 @@ def table_of_texts(frame: pd.DataFrame) -> TextTable:
 
 
 def _render(template: str, **values: Any) -> str:
-    return TEMPLATES.get_template(template).render(
+    rendered = TEMPLATES.get_template(template).render(
         script=script(), script_hash=allowing(script()), **values
     )
+    return Page(rendered)
 
 
 class Picture(NamedTuple):

@@ -17,6 +17,7 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few
+from rankeval._display import view_of
 from rankeval._visible import LimitNote, LooksNote, escaping
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
@@ -211,13 +212,16 @@ class ExperimentFacts:
         return sum(not candidate.reused for candidate in self.candidates)
 
 
-def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
+def experiment_text(
+    facts: ExperimentFacts, *, verbose: bool = False, width: int | None = None
+) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
     findings = [*facts.comparison.findings, *worst_slices(facts)]
-    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
+    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text(width=width)]
     if verbose:
-        paragraphs.append(str(replace(facts.comparison, notes=notes)))
+        compared = view_of(replace(facts.comparison, notes=notes))
+        paragraphs.append(compared.to_text(width=width, lines=None))
     further = fit_notes(facts) if verbose else limits_of(facts)
     paragraphs += [_filled(f"* {note}") for note in further]
     paragraphs.append(standing_words(facts, verbose=verbose))

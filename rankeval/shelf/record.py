@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
 from rankeval._checks import require
+from rankeval._display import Displayed, View
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ SEED_END = "_seed_sd"
 """The end of the names of metrics that are standard deviations over seeds."""
 
 BESIDE_ENDS = (*INTERVAL_ENDS, SEED_END)
-"""The ends of the names of all metrics that stand beside that of a measure."""
+"""The ends of the names of all metrics that accompany that of a measure."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
@@ -52,8 +53,8 @@ def digest_of(values: Mapping[str, Any]) -> str:
 
 
 @explained
-@dataclass(frozen=True, eq=False)
-class Record:
+@dataclass(frozen=True, eq=False, repr=False)
+class Record(Displayed):
     """A result in plain values.
 
     Attributes
@@ -126,5 +127,6 @@ class Record:
             text = getattr(self, field_name)
             require(isinstance(text, str), field_name, text, "text")
 
-    def __repr__(self) -> str:
-        return f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"
+    def _view(self) -> View:
+        sentence = f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"
+        return View([sentence], notes=self.notes)

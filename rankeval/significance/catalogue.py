@@ -156,7 +156,7 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        A part of a name or of its words, in any capitals; all by default.
+        A name, or a part of a name or of its words, in any capitals; all by default.
 
     Returns
     -------
@@ -180,12 +180,14 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     wanted = "" if name is None else name.lower()
+    is_whole = any(wanted == key.lower() for table in KINDS.values() for key in table)
     keys: list[str] = []
     rows = []
     for kind, table in KINDS.items():
         keys += table
         for key, declared in table.items():
-            if wanted in key.lower() or wanted in declared.words.lower():
+            is_part = wanted in key.lower() or wanted in declared.words.lower()
+            if wanted == key.lower() if is_whole else is_part:
                 rows.append(described(kind, key, declared))
     if not rows:
         raise unknown("test, correction or claim", str(name), keys)

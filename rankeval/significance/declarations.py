@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, check_number, plural, require
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.errors import InvalidInput
@@ -181,7 +182,7 @@ def refuse_undirected(claim: str, baseline: str | None) -> None:
     if baseline is None and CLAIMS[claim].sides == 1:
         raise InvalidInput(
             f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
-            "are held against by baseline= (--baseline on the command line)"
+            "are compared with by baseline= (--baseline on the command line)"
         )
 
 
@@ -327,8 +328,8 @@ def most_reaching(alpha: float, total: int) -> int:
 
 @explained
 @escaping
-@dataclass(frozen=True)
-class PairedResult:
+@dataclass(frozen=True, repr=False)
+class PairedResult(Displayed):
     """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.
 
     Attributes
@@ -349,6 +350,13 @@ class PairedResult:
     ci_high: Any
     notes: tuple[str, ...] = ()
     family: tuple[Any, Any] | None = None
+
+    def _view(self) -> View:
+        columns = map(np.atleast_1d, (self.p_value, self.ci_low, self.ci_high))
+        rows = list(zip(*columns, strict=True))
+        pairs = [f"p = {p:.4g}, interval {low:.4g} to {high:.4g}" for p, low, high in rows[:10]]
+        more = [f"... {len(rows) - 10} more pairs"] if len(rows) > 10 else []
+        return View([*pairs, *more], notes=self.notes)
 
     @classmethod
     def with_ends(
@@ -440,8 +448,8 @@ class SignificanceTest(_Declaration):
         are replaced before it is called, and get the p-value of the sign flips.
     power_of_t : bool
         Whether its power is that of Student's t within .01, so that a detectable difference can be
-        told from it. Of other tests none is: for those of ranks or signs it depends on more than
-        the mean difference.
+        computed. For other tests none is given: with ranks or signs it depends on more than the
+        mean difference.
     weighted : callable, optional
         ``weighted(d, settings, weights)``: the same test of the weighted mean, weights of shape
         (n_queries,) above 0. Without it, weighted queries are refused.
@@ -502,13 +510,13 @@ class Correction(_Declaration):
 
 
 TESTS: dict[str, SignificanceTest] = {}
-"""Name -> paired test over queries; each stands below its function."""
+"""Name -> paired test over queries; each is declared below its function."""
 
 FOLD_TESTS: dict[str, SignificanceTest] = {}
 """Name -> test over folds, run on the differences that `paired.widened` returns."""
 
 CORRECTIONS: dict[str, Correction] = {}
-"""Name -> correction for many comparisons; each stands below its function."""
+"""Name -> correction for many comparisons; each is declared below its function."""
 
 
 def all_tests() -> dict[str, SignificanceTest]:

@@ -10,7 +10,8 @@ A record may be a stranger's, or damaged. Then it is a `Fault`: a line of the si
 The evaluations of a comparison are entries too, unless they were saved by themselves: then these
 entries take the standing that the guard gave them.
 
-The trap: a record of an evaluation says all that a list needs. Only comparisons are read whole.
+The trap: a record of an evaluation says all that a list needs but its weights, which are a column of
+its file. Only comparisons are read whole.
 """
 
 from __future__ import annotations
@@ -20,17 +21,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rankeval._checks import said
 from rankeval.comparison import Comparison
+from rankeval.comparison.record import part_of_row
 from rankeval.comparison.shelved import NUMBERS, evaluations_of
 from rankeval.errors import RankevalError
-from rankeval.evaluation.result import EVALUATION
+from rankeval.evaluation.result import EVALUATION, name_by_digest
+from rankeval.evaluation.storage import unpacked_fields
 from rankeval.report.summaries import GuardFacts
 from rankeval.shelf.kinds import result_of
 from rankeval.shelf.record import INTERVAL_ENDS, Record
+from rankeval.significance.weighted import effective_number
 from rankeval.tracking import StoredRun
 
 _EVALUATION, _COMPARISON = "evaluation", "comparison"
@@ -48,6 +53,7 @@ class _Facts(BaseModel):
     n_queries: int
     system: str | None
     measures: dict[str, str]
+    convention: dict[str, Any] = {}
     judgments: str
     ranking: str
 
@@ -63,6 +69,10 @@ class Run:
     guard: GuardFacts | None = None
     copies: set[str] = field(default_factory=set)
     """Places of runs with the same results, and its own."""
+    pairs: list[tuple[str, list[Any]]] = field(default_factory=list)
+    """The caption of each comparison, and its rows."""
+    compared: dict[str, Run] = field(default_factory=dict)
+    """The runs that stand for the systems of its comparisons on leaderboards, by their names."""
 
     @property
     def title(self) -> str:
@@ -96,6 +106,14 @@ class Run:
         return f"runs/{hashlib.sha256(place).hexdigest()[:_LETTERS]}.html"
 
 
+@dataclass(frozen=True)
+class Weights:
+    """Weights of queries: their SHA-256, and the number of equal ones that tell as much."""
+
+    digest: str
+    effective: float
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
     """An evaluation of a run, with what the guard says of it."""
@@ -103,6 +121,7 @@ class Entry:
     run: Run
     record: Record
     facts: _Facts
+    weights: Weights | None = None
     guard: GuardFacts | None = None
     is_compared: bool = False  # Part of a comparison: it may stand elsewhere too
     is_baseline: bool = False  # The baseline that the plan of its look froze
@@ -136,14 +155,24 @@ class Entry:
         return {label: self.value(key) for key, label in self.facts.measures.items()}
 
     @property
+    def ground(self) -> tuple[str, ...]:
+        """What the scores of comparable evaluations have in common."""
+        weights = self.weights.digest if self.weights else ""
+        return self.facts.judgments, self.card, weights
+
+    @property
     def scores(self) -> tuple[str, ...]:
         """What determines its scores: the same in a comparison and alone."""
-        return self.facts.judgments, self.facts.ranking, self.card
+        return *self.ground, self.facts.ranking
 
     @property
     def seal(self) -> str:
         """The SHA-256 of the file with its scores."""
         return hashlib.sha256(self.record.files[EVALUATION]).hexdigest()
+
+    def lacks(self, key: str) -> bool:
+        """Return whether it has no value of a measure."""
+        return math.isnan(self.value(key)[0])
 
     def value(self, key: str) -> tuple[float, ...]:
         """Return `value_of` the record of the evaluation."""
@@ -173,6 +202,8 @@ class Project:
     faults: list[Fault] = field(default_factory=list)
     n_empty: int = 0  # Runs that have no result
     n_copies: int = 0  # Runs whose results all stand in other runs
+    # Name by digest -> the name that a run gives the same data
+    names: dict[str, str] = field(default_factory=dict)
 
 
 def gathered(stored: Iterable[StoredRun]) -> Project:
@@ -193,6 +224,11 @@ def gathered(stored: Iterable[StoredRun]) -> Project:
     project.runs.extend(run for run in runs if run.place not in copies)
     entries = [entry for run, own in found if run.place not in copies for entry in own]
     project.entries.extend(_once(entries))
+    for run in project.runs:
+        for data in run.record.data:
+            name = name_by_digest(data.digest)
+            if data.name != name:
+                project.names.setdefault(name, data.name)
     return replace(project, n_empty=len(found) - len(runs), n_copies=len(copies))
 
 
@@ -225,14 +261,14 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     """Yield a run with its evaluations, and then its children that have evaluations."""
     started = run.record.started
     began = started if started and 0 < started < _LAST_TIME else run.began
-    found = [*_evaluations(run.record)]
+    found = [*_evaluations(run.record, run.pairs)]
     guard = next((guard for _, guard, *_ in found if guard), None)
     dated = replace(run, began=began, guard=guard)
     facts = (_Facts.model_validate(record.facts) for record, *_ in found)
     yield (
         dated,
         [
-            Entry(dated, record, own, guard, is_compared, is_baseline)
+            Entry(dated, record, own, _weights(record), guard, is_compared, is_baseline)
             for (record, guard, is_compared, is_baseline), own in zip(found, facts, strict=True)
         ],
     )
@@ -241,32 +277,58 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))
 
 
-def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None, bool, bool]]:
-    """Yield the evaluations of a record, each with `guard`, `is_compared` and `is_baseline`."""
+def _weights(record: Record) -> Weights | None:
+    """Return the weights of an evaluation, of which its record does not say anything."""
+    content = record.files[EVALUATION]
+    # The footer of the file has the names of its columns as they are, so most need not be unpacked.
+    weights = unpacked_fields(content)["weights"] if b"weight" in content else None
+    if weights is None:
+        return None
+    effective = effective_number(weights) if weights.any() else 0.0
+    return Weights(hashlib.sha256(weights.tobytes()).hexdigest(), effective)
+
+
+def _evaluations(
+    record: Record, pairs: list[tuple[str, list[Any]]]
+) -> Iterator[tuple[Record, GuardFacts | None, bool, bool]]:
+    """Yield the evaluations of a record, each with `guard`, `is_compared` and `is_baseline`.
+
+    The rows of its comparisons are added to ``pairs``.
+    """
     if record.kind == _EVALUATION:
         yield record, None, False, False
     if record.kind == _COMPARISON:
         compared: Comparison = result_of(record)
         guard, data = GuardFacts.of(compared), {part.digest: part for part in record.data}
+        if len(compared.table):
+            table = compared.table.assign(part=part_of_row(compared), shown=compared.shown)
+            pairs.append((compared.caption, [*table.itertuples(index=False)]))
         for (system, _), evaluation in evaluations_of(compared).items():
             own = data.get(evaluation.judgments_digest, *record.data[:1])
             named = replace(evaluation, name=system)
             is_baseline = guard is not None and system == compared.settings.baseline
             yield named.record(role=own.role, data=own), guard, True, is_baseline
     for part in record.parts.values():
-        yield from _evaluations(part)
+        yield from _evaluations(part, pairs)
 
 
 def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield each evaluation once, those of comparisons last; each with the first look at it."""
+    """Yield each evaluation once, those of comparisons last; each with the first look at it.
+
+    The run of a comparison gets to know which runs have the evaluations that it does not yield.
+    """
     looks: dict[tuple[str, ...], Entry] = {}
-    known: set[tuple[str, ...]] = set()
+    known: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         before = looks.get(entry.scores, entry)
         if entry.guard and before.guard and entry.guard.looks <= before.guard.looks:
             looks[entry.scores] = entry
     for entry in sorted(entries, key=lambda entry: entry.is_compared):
-        if not entry.is_compared or entry.scores not in known:
-            known.add(entry.scores)
+        same = known.setdefault(entry.scores, [])
+        if entry.is_compared and same:
+            namesakes = [other for other in same if other.system == entry.system]
+            entry.run.compared[entry.system] = [*namesakes, *same][0].run
+        else:
+            same.append(entry)
             look = looks.get(entry.scores, entry)
             yield replace(entry, guard=look.guard, is_baseline=look.is_baseline)

@@ -33,6 +33,7 @@ from rankeval.model_selection.parameters import shown_text
 from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
+from rankeval.report.summaries import RULE_WORDS
 from rankeval.shelf.record import BESIDE_ENDS, Record
 from rankeval.site.gathering import Project, Run, value_of
 from rankeval.site.ranking import MOST_RANKED, Board, BoardFigures, Promotion
@@ -142,6 +143,7 @@ _PAGES.globals = {
     "ends": _ends,
     "most_ranked": MOST_RANKED,
     "numbers_of": _numbers,
+    "rules": RULE_WORDS,
     "settings_of": _settings,
     "sort": _sort,
 }
@@ -157,8 +159,7 @@ def index_page(
 ) -> str:
     """Return the page with the leaderboards."""
     shown = {entry.run.place for entry in project.entries}
-    decided = [run for run in project.runs if run.guard]
-    decided += [promotion.run for promotion in promotions]
+    decided = [run for run in project.runs if run.guard or run.is_decision]
     decided.sort(key=lambda run: run.began or 0.0)
     shown |= {run.place for run in decided}
     return _PAGES.get_template("index.html.jinja").render(
@@ -174,9 +175,15 @@ def index_page(
 
 
 def run_page(
-    run: Run, rows: Sequence[Row], pages: Mapping[str, str], public: Path, *, queries: bool
+    run: Run,
+    rows: Sequence[Row],
+    pages: Mapping[str, str],
+    names: Mapping[str, str],
+    public: Path,
+    *,
+    queries: bool,
 ) -> str:
-    """Return the page of a run, given its rows of leaderboards, and the page of each place."""
+    """Return the page of a run: its rows of leaderboards, pages by place, and names of data."""
     children = {name: pages.get(f"{run.place}/children/{name}") for name in run.record.children}
     template = _PAGES.get_template("run.html.jinja")
     views = {title: _link(path, public) for title, path in run.views.items()}
@@ -186,6 +193,7 @@ def run_page(
             run=run,
             compared=rows,
             children=children,
+            names=names,
             views=views,
             queries=queries,
             most=most,

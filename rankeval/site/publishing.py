@@ -24,7 +24,8 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from rankeval import tracking
 from rankeval._arguments import explained
-from rankeval._checks import refuse
+from rankeval._checks import count, refuse
+from rankeval._display import Displayed, View
 from rankeval.io.opening import as_path, write_atomically, writing
 from rankeval.shelf.files import stored_in
 from rankeval.shelf.folder import NAME, checked_path
@@ -43,13 +44,17 @@ class _Manifest(BaseModel):
     figures: dict[str, str] = {}  # Identity of a board -> JSON of its `BoardFigures`
 
 
-@dataclass(frozen=True)
-class Site:
+@dataclass(frozen=True, repr=False)
+class Site(Displayed):
     """What was written: the first page, the number of pages, and the runs that could not be read."""
 
     index: Path
     n_pages: int
     faults: tuple[Fault, ...]
+
+    def _view(self) -> View:
+        faults = [f"{fault.place}: {fault.reason}" for fault in self.faults]
+        return View([f"Site({count(self.n_pages, 'page')}, {self.index})"], notes=faults)
 
 
 @explained
@@ -64,10 +69,12 @@ def write_site(
 ) -> Site:
     """Write one static site of all runs of a project.
 
-    The index has a leaderboard for each role, data set and convention: means with intervals, the
-    range of ranks that each of the first 50 rows may have, and the difference of each row from the
-    champion. The champion is the version that a promotion moved last; without one, rows are
-    compared with the best. Each run has a page of at most 25 kB.
+    The index has a leaderboard for each role, data set, convention and weighting of queries: means
+    with intervals, the range of ranks that each of the first 50 rows may have, and the difference
+    of each row from the champion. The champion is the version that a recorded promotion moved last;
+    without one, rows are compared with the best. A leaderboard goes by the measure that most of its
+    evaluations have, and of several such measures by the one that the newest run names first; rows
+    without it stand below the ranked ones. Each run has a page of at most 25 kB.
 
     Parameters
     ----------
@@ -178,10 +185,10 @@ def _run_pages(
     pages = {run.place: run.page for run in project.runs}
     own: dict[str, list[Row]] = {place: [] for place in pages}
     for board, figures in compared:
-        for name, entry in board.rows.items():
+        for name, entry in board.entries.items():
             own[entry.run.place].append((name, board, figures))
     return {
-        run.page: run_page(run, own[run.place], pages, public, queries=queries)
+        run.page: run_page(run, own[run.place], pages, project.names, public, queries=queries)
         for run in project.runs
     }
 

@@ -1,4 +1,7 @@
-"""Rank the evaluations of a project: one leaderboard for each role, data set and convention.
+"""Rank the evaluations of a project: a leaderboard for each role, data set, convention and weights.
+
+The measure of a board is the one that most of its evaluations have; of several, the one that the
+newest run names first. Evaluations without it stand below the ranked rows.
 
 The first `MOST_RANKED` rows and the *reference* of a board are compared, all pairs as one family. The
 reference is the champion if a promotion moved one of the rows, else the baseline that a plan of the
@@ -14,10 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pandas as pd
@@ -40,7 +42,7 @@ MOST_QUERIES = 15
 """Lost queries that a page lists."""
 
 _MOVED = ("accepted", "forced", "rolled back", "promoted")
-_FORMAT = 2
+_FORMAT = 3
 """Raise it if `BoardFigures` or its numbers change: earlier figures are then computed again."""
 
 
@@ -89,12 +91,12 @@ def promotions_of(runs: Iterable[Run]) -> list[Promotion]:
     return sorted(found, key=lambda promotion: promotion.run.began or 0.0)
 
 
-def _champion(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Entry | None:
-    """Return the evaluation of the version that was promoted last; None if no row is one."""
+def _champion(rows: Mapping[str, Entry], promotions: Sequence[Promotion]) -> str | None:
+    """Return the name of the row of the version that was promoted last; None if no row is one."""
     moved = [promotion for promotion in promotions if promotion.has_moved]
     # A rollback names no run: an earlier promotion of the version does.
     same = [earlier for earlier in moved if earlier.version == moved[-1].version]
-    found = (entry for entry in entries for earlier in same if earlier.is_of(entry))
+    found = (name for name in rows for earlier in same if earlier.is_of(rows[name]))
     return next(found, None)
 
 
@@ -140,14 +142,20 @@ class BoardFigures(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """A leaderboard: evaluations of one role on the same judgments by the same convention."""
+    """A leaderboard: evaluations of one role with the same judgments, convention and weights."""
 
     measure: str
     key: str
+    others: Mapping[str, str]  # Key -> label of the measures that do not decide
     rows: Mapping[str, Entry]  # By unique names, the best first
+    unranked: Mapping[str, Entry]  # Those without the measure
     champion: str | None
     frozen: str | None  # The baseline of the plan that all rows are of
-    n_without: int  # Evaluations without the measure
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """All rows by their names, those that are not ranked last."""
+        return {**self.rows, **self.unranked}
 
     @property
     def first(self) -> str:
@@ -162,7 +170,9 @@ class Board:
     @property
     def reference(self) -> str:
         """The row that the others are compared with."""
-        return self.champion or self.frozen or self.first
+        if self.champion and self.champion in self.rows:
+            return self.champion
+        return self.frozen or self.first
 
     @property
     def values(self) -> list[tuple[float, ...]]:
@@ -185,25 +195,41 @@ def boards_of(entries: Iterable[Entry], promotions: Sequence[Promotion]) -> list
     """Return the leaderboards: those of test parts first, then those with the most rows."""
     by_content: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
-        content = entry.facts.role, entry.facts.judgments, entry.card
-        by_content.setdefault(content, []).append(entry)
+        by_content.setdefault((entry.facts.role, *entry.ground), []).append(entry)
     boards = [_board(rows, promotions) for rows in by_content.values()]
     return sorted(boards, key=lambda board: (board.head.facts.role != "test", -len(board.rows)))
 
 
 def _board(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Board:
-    firsts = Counter(next(iter(entry.facts.measures.items()), ("", "")) for entry in entries)
-    key, measure = firsts.most_common(1)[0][0]
+    (key, measure), *others = _measures(entries) or [("", "")]
     sign = direction(measure).sign or 1.0
-    valued = [entry for entry in entries if not math.isnan(entry.value(key)[0])]
-    valued.sort(key=lambda entry: -sign * entry.value(key)[0])
-    ranked = valued or entries
-    rows, champion = _named(ranked), _champion(ranked, promotions)
-    name = next((name for name, entry in rows.items() if entry is champion), None)
+
+    def order(entry: Entry) -> tuple[bool, float]:
+        return entry.lacks(key), -sign * entry.value(key)[0]
+
+    named = _named(sorted(entries, key=order))
+    n_ranked = sum(not entry.lacks(key) for entry in entries) or len(entries)
+    items = [*named.items()]
+    rows, unranked = dict(items[:n_ranked]), dict(items[n_ranked:])
     frozen = next((name for name, entry in rows.items() if entry.is_baseline), None)
-    if len({entry.guard and entry.guard.plan for entry in ranked}) > 1:
+    if len({entry.guard and entry.guard.plan for entry in rows.values()}) > 1:
         frozen = None
-    return Board(measure, key, rows, name, frozen, len(entries) - len(ranked))
+    return Board(measure, key, dict(others), rows, unranked, _champion(named, promotions), frozen)
+
+
+def _measures(entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """Return the measures, those of most evaluations first, equal ones as the newest run has them."""
+    oldest_first = sorted(entries, key=lambda entry: (entry.run.began or 0.0, entry.run.place))
+    labels = {
+        key: label
+        for entry in reversed(oldest_first)
+        for key, label in entry.facts.measures.items()
+    }
+
+    def number(item: tuple[str, str]) -> int:
+        return sum(not entry.lacks(item[0]) for entry in entries)
+
+    return sorted(labels.items(), key=number, reverse=True)
 
 
 def _named(entries: Sequence[Entry]) -> dict[str, Entry]:
@@ -242,7 +268,9 @@ def _loaded(board: Board) -> tuple[dict[str, Evaluation], list[str]]:
     notes: list[str] = []
     for name in dict.fromkeys([*names[:MOST_RANKED], board.reference]):
         try:
-            systems[name] = result_of(board.rows[name].record)
+            found: Evaluation = result_of(board.rows[name].record)
+            labels = tuple(map(str, found.measures))  # The names asked for may be spelt otherwise
+            systems[name] = replace(found, measure_names=labels)
         except RankevalError as error:
             notes.append(f"{name} is not compared: {error}")
     n_others = len(names) - len(systems) - len(notes)

@@ -29,7 +29,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.concluding import is_tested
+from rankeval.comparison.concluding import is_changed, is_tested
 from rankeval.comparison.design import COLUMNS, TOGETHER, Design
 from rankeval.comparison.groups import query_groups
 from rankeval.comparison.inputs import (
@@ -84,7 +84,7 @@ def assert_no_regression(
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
-    An equal system fails with probability alpha or less, as nearly as the test holds its level. A
+    An equal system fails with probability alpha or less, as nearly as the test keeps its level. A
     candidate passes if its loss is small, or if there are too few queries to show it: the message
     says which loss is found 80 % of the time.
 
@@ -135,7 +135,7 @@ def assert_no_regression(
     -0.15 [-0.22, -0.08]
     >>> assert_no_regression(new, old)
     Traceback (most recent call last):
-    rankeval.errors.CheckFailed: AP: a loss is shown...
+    rankeval.errors.CheckFailed: AP: -0.1500, a loss is shown...
 
     A loss in one market fails, and the message begins with it:
 
@@ -144,7 +144,7 @@ def assert_no_regression(
     >>> new = old.sub([0.0, 0.1, 0.0, 0.2] * 5, axis=0)
     >>> assert_no_regression(new, old, by=market)
     Traceback (most recent call last):
-    rankeval.errors.CheckFailed: AP, market fr: a loss is shown; AP: a loss is shown...
+    rankeval.errors.CheckFailed: AP, market fr: -0.1500, a loss is shown; AP: -0.0750, a loss is shown...
     """
     __tracebackhide__ = True
     return _asserted(
@@ -184,9 +184,9 @@ def assert_not_worse(
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
     This is non-inferiority: a candidate whose true loss is the margin or greater passes with
-    probability alpha or less, as nearly as the test holds its level. One query is counted besides
-    that lost all it could, since a change may break queries that are not here. So on few queries an
-    equal system fails too: the message says how often one passes.
+    probability alpha or less, as nearly as the test keeps its level. One more query is counted,
+    with the greatest possible loss, since a change may break queries that are not here. So on few
+    queries an equal system fails too: the message says how often one passes.
 
     Parameters
     ----------
@@ -196,9 +196,10 @@ def assert_not_worse(
     margin : float
         The smallest loss that must not pass, greater than 0, in units of the measure.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. Of several measures each
-        must be shown, so none needs a correction: a candidate that loses the margin by any of them
-        passes with probability alpha or less (Berger, 1982, doi:10.1080/00401706.1982.10487790).
+        What to compare by; may be left out if both sides have one measure. With several measures,
+        each must be shown, so none needs a correction: a candidate that loses the margin by any of
+        them passes with probability alpha or less (Berger, 1982,
+        doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
     test, unseen, unpaired, n_resamples, rng, lower_is_better, groups
@@ -236,7 +237,7 @@ def assert_not_worse(
     True
     >>> assert_not_worse(new, old, margin=0.03)
     Traceback (most recent call last):
-    rankeval.errors.CheckFailed: AP: a loss of 0.03 is not ruled out...
+    rankeval.errors.CheckFailed: AP: -0.0100, a loss of 0.03 is not ruled out...
     """
     __tracebackhide__ = True
     return _asserted(
@@ -306,9 +307,9 @@ def _checked(
     is_loss = settings.claim == "no regression"
     made = {name: getattr(settings, name) for name in ("unseen", "lower_is_better")}
     made["family"] = "all" if is_loss else "measure"
-    compared = partial(
-        _compared, systems, parts, settings.alpha, measures=labels, **made, **options
-    )
+    n_parts = 1 + parts.n_slices(unchanged=not is_loss)
+    share = settings.alpha / n_parts
+    compared = partial(_compared, systems, parts, share, measures=labels, **made, **options)
     if is_loss:
         gain = compared(baseline="baseline")
         decisive = loss = compared(baseline="candidate", margin=settings.margin)
@@ -329,7 +330,9 @@ def _checked(
     table.insert(0, SLICE, np.repeat([*parts.places], len(labels)))
     table["rate"] = loss.table["detectable_difference"]
     if not is_loss:
-        table["rate"] = [_pass_rate(row, settings, gain, parts) for row in table.to_dict("records")]
+        table["rate"] = [
+            _pass_rate(row, share, settings, gain, parts) for row in table.to_dict("records")
+        ]
     table["passed"] = (decisive.shown != is_loss) | decisive.table["p_value"].isna()
     if parts.name:
         is_whole = table[SLICE] == TOGETHER
@@ -356,7 +359,7 @@ def _checked(
         decisive.settings.sized(len(parts.scores[TOGETHER])),
         decisive.settings.units,
         parts.name,
-        parts.n_tested,
+        n_parts,
         effective_number(parts.weights[TOGETHER]) / len(parts.weights[TOGETHER]),
     )
 
@@ -370,9 +373,10 @@ class _Parts:
     scores: Mapping[str, Floats]  # What is tested of each: by query, or the means of groups
     weights: Mapping[str, Floats]  # The weights of what is tested, 1 by default
 
-    @property
-    def n_tested(self) -> int:
-        return max(1, sum(map(is_tested, self.weights.values())))
+    def n_slices(self, *, unchanged: bool) -> int:
+        """Return the number of slices that are tested, those without a changed score or not."""
+        large = [part for part, own in self.weights.items() if part != TOGETHER and is_tested(own)]
+        return sum(unchanged or is_changed(self.scores[part]) for part in large)
 
 
 def _parts(shared: SharedScores, by: Any, groups: Any) -> _Parts:
@@ -391,15 +395,16 @@ def _parts(shared: SharedScores, by: Any, groups: Any) -> _Parts:
 
 
 def _compared(
-    systems: Mapping[str, Scores], parts: _Parts, alpha: float, *, by: Any, **options: Any
+    systems: Mapping[str, Scores], parts: _Parts, share: float, *, by: Any, **options: Any
 ) -> Comparison:
-    """Compare all queries, and those of each slice; each interval is at an equal share of alpha."""
-    made = partial(compare, systems, **({"claim": "better"} | options))
-    share = alpha / parts.n_tested
+    """Compare all queries, and those of each slice; each interval is at this share of alpha."""
+    options = {"claim": "better"} | options
+    made = partial(compare, systems, **options)
     whole = made(alpha=share)
     if not parts.name:
         return whole
-    sliced = made(by=by, alpha=share * max(1, parts.n_tested - 1))
+    n_slices = parts.n_slices(unchanged=options["claim"] != "better")
+    sliced = made(by=by, alpha=share * max(1, n_slices))
     rows = sliced.table[sliced.table[parts.name] != TOGETHER]
     table = pd.concat([whole.table, rows[[*COLUMNS]]], ignore_index=True)
     return with_notes(replace(whole, table=table), *sliced.notes)
@@ -443,7 +448,11 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(
-    row: Mapping[Hashable, Any], settings: _Settings, compared: Comparison, parts: _Parts
+    row: Mapping[Hashable, Any],
+    level: float,
+    settings: _Settings,
+    compared: Comparison,
+    parts: _Parts,
 ) -> float:
     """Return how often an equal candidate passes; nan where no test says it."""
     if not TESTS[compared.settings.test].power_of_t or np.isnan(row["p_value"]):
@@ -452,7 +461,6 @@ def _pass_rate(
     n = size_by_degrees(own)
     sd = row["sd"] * math.sqrt(n / effective_number(own))
     rule = {name: row[name] for name in ("margin", "greatest_loss")}
-    level = settings.alpha / parts.n_tested
     return power_of_no_harm("not_worse", 0.0, sd, n, level, unseen=settings.unseen, **rule)
 
 

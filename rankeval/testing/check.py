@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from rankeval._arguments import explained
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.comparison.design import TOGETHER
 from rankeval.evaluation.by_query import LEAST_QUERIES
@@ -35,8 +36,8 @@ RELIABLE = 0.8
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Displayed):
     """The numbers of one call of `assert_no_regression` or `assert_not_worse`.
 
     Attributes
@@ -49,11 +50,12 @@ class Check:
         Columns: measure, n_queries (of groups: their number), baseline and
         candidate (means), gain (of the candidate; positive is better, also for measures by which
         less is better), ci_low and ci_high (the two one-sided limits of the gain, each at the level
-        1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
-        by Holm for a loss by several measures, and for slices), sd (of the differences),
+        1 - alpha; rows that are corrected together have the level of Bonferroni), margin, p_value
+        (of the loss beyond the margin, or of non-inferiority; corrected by Holm for a loss by
+        several measures, and for slices), sd (of the differences),
         greatest_loss (of a query), rate, and passed. A slice with fewer than 5 queries has neither
-        interval nor p_value, and passes; so does a slice in which no score changed, by "no
-        regression".
+        interval nor p_value, and passes; so does a slice that is equal on every query, by
+        "no regression".
         The rate of "no regression" is the true loss that the check finds in 80 of 100 data sets,
         that of "not worse" is the chance that a candidate with the baseline's mean passes; nan for
         tests whose power is not that of Student's t.
@@ -106,8 +108,10 @@ class Check:
     def failure(self) -> str:
         """Return the message of a failing check: verdicts, numbers, and the worst queries."""
         rows = [row for row in self._records() if not row["passed"]]
-        failed = [f"{label_of(row, self.by)}: {self._verdict(row)}" for row in rows]
-        return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
+        failed = [
+            f"{label_of(row, self.by)}: {signed(row['gain'])}, {self._verdict(row)}" for row in rows
+        ]
+        return "\n\n".join(["; ".join(failed), self._laid_out().to_text(), *self.worst.values()])
 
     def rows(self) -> list[dict[str, str]]:
         """Return measure, queries, gain, interval, verdict and failure of each row, in words.
@@ -119,21 +123,20 @@ class Check:
         return [self._in_words(row) for row in self._records()]
 
     def _in_words(self, row: Mapping[Hashable, Any]) -> dict[str, str]:
-        label = label_of(row, self.by)
+        label, limits = label_of(row, self.by), _interval(row["ci_low"], row["ci_high"])
+        if not math.isnan(row["p_value"]):
+            limits += f" ({self._level})"
         return {
             "measure": label,
             "queries": f"{row['n_queries']:,}",
             "gain": signed(row["gain"]),
-            "interval": _interval(row["ci_low"], row["ci_high"]),
+            "interval": limits,
             "verdict": self._verdict(row) + self._aside(row["rate"]),
             "failure": self.worst.get(label, ""),
         }
 
-    def __str__(self) -> str:
-        return self._laid_out().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._laid_out().to_html()
+    def _view(self) -> View:
+        return View(tables=[self._laid_out()])
 
     def _records(self) -> list[dict[Hashable, Any]]:
         return self.table.to_dict("records")
@@ -143,7 +146,9 @@ class Check:
             if row["n_queries"] < LEAST_QUERIES:
                 return f"not tested, with fewer than {LEAST_QUERIES} {self.units}"
             is_unchanged = row["gain"] == 0 and row["sd"] == 0
-            return "no score changed" if is_unchanged else "not tested: one query weighs too much"
+            return (
+                "equal on every query" if is_unchanged else "not tested: one query weighs too much"
+            )
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
         verdict = _VERDICTS[self.claim, bool(row["passed"])]
@@ -162,8 +167,7 @@ class Check:
         sized = [SLICE, "n_queries"] if self.by else []
         frame = table[["measure", *sized, "baseline", "candidate", "gain"]].copy()
         frame = frame.rename(columns={"n_queries": self.units})
-        level = 1 - 2 * self.alpha / self.n_parts
-        frame[f"{100 * level:.4g} % interval"] = list(limits)
+        frame[f"{self._level} interval"] = list(limits)
         for title, column in (("margin", "margin"), ("p", "p_value"), (rate, "rate")):
             frame[title] = table[column]
         formats: dict[str, Any] = {"gain": signed, "margin": "g", "p": p_value}
@@ -174,6 +178,13 @@ class Check:
         caption = f"{test}, over {self.over}{family}, alpha {self.alpha:g}"
         notes = (_MEANINGS[self.claim], *self._advice(), *self._unseen_losses(), *self.notes)
         return Table(frame, formats=formats, caption=caption, notes=notes)
+
+    @property
+    def _level(self) -> str:
+        """The level of the intervals: losses by several measures are one family."""
+        is_family = self.claim == "no regression"
+        n_rows = self.n_parts * (self.table["measure"].nunique() if is_family else 1)
+        return f"{100 * (1 - 2 * self.alpha / n_rows):.4g} %"
 
     def _n_corrected(self) -> int:
         return self.table.loc[self.table["p_value"].notna(), SLICE].nunique()

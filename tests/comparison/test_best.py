@@ -63,7 +63,7 @@ def test_where_less_is_better_the_lowest_mean_is_chosen():
     more, less = compared.best, record.with_settings(compared, primary="ARP").best
     assert less.system == more.system
     assert parts(less) == pytest.approx((-more.estimate, -more.ci_high, -more.ci_low), rel=1e-9)
-    assert f"smallest mean of 5 candidates, here {less.system}, changes ARP (less is better) by about " in str(less)
+    assert f"smallest mean of 5 candidates, here {less.system}, changes ARP (less is better) by about " in less.words
 
 
 def test_without_a_baseline_the_value_is_the_mean():
@@ -74,7 +74,7 @@ def test_without_a_baseline_the_value_is_the_mean():
     assert best.system == max(means, key=means.get)
     assert (best.baseline, best.n_candidates) == (None, 6)
     assert best.ci_low < best.estimate <= means[best.system] < best.ci_high
-    assert str(best).startswith(f"Choosing the largest mean of 6 candidates, here {best.system}, leads to ")
+    assert best.words.startswith(f"Choosing the largest mean of 6 candidates, here {best.system}, leads to ")
 
 
 def test_one_candidate_has_its_difference_and_students_interval():
@@ -82,7 +82,7 @@ def test_one_candidate_has_its_difference_and_students_interval():
     compared = compare(systems, baseline="base", measures=["AP"])
     row = compared.table.iloc[0]
     assert parts(compared.best) == pytest.approx((row.difference, row.ci_low, row.ci_high), rel=1e-9)
-    assert "chosen" not in str(compared.best)
+    assert "chosen" not in compared.best.words
 
 
 def test_copies_of_a_system_change_nothing_but_their_number():

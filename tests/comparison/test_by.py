@@ -221,3 +221,35 @@ def test_slices_of_which_none_can_be_tested_are_refused():
     with pytest.raises(InvalidInput, match=f"no slice has {LEAST_QUERIES} queries or more.*found {N} slices.*qcut"):
         rk.compare(frames(), by=own)
     assert len(record.part_sizes(rk.compare(frames(), by=own.clip(upper=N - LEAST_QUERIES)))) == 1
+
+
+@each_row(
+    "correction",
+    ["holm", "bonferroni", "max_t", "none"],
+)
+def test_slices_in_which_no_score_differs_are_in_no_family(correction):
+    """The rows of the slices that changed are those of a comparison of their queries alone."""
+    systems = frames()
+    changed = LENGTH == "long"
+    systems = {name: frame.where(changed, systems["bm25"]) for name, frame in systems.items()}
+    options = {"baseline": "bm25", "correction": correction, "n_resamples": 999}
+    found = rk.compare(systems, by=LENGTH, **options)
+    alone = rk.compare({name: frame[changed] for name, frame in systems.items()}, **options).table
+    pd.testing.assert_frame_equal(rows(found, "long"), alone)
+    same = rows(found, "short")
+    assert same.filter(regex="^ci_|^p_").isna().all(axis=None)
+    assert (same["ties"] == 20).all()
+    assert "listed by length and not tested, equal on every query: short (20 queries)" in found.notes
+    assert [note for note in found.notes if note.endswith("scores changed in long alone")]
+    assert not [note for note in found.notes if "may differ by chance" in note]
+    harmless = rk.compare(systems, by=LENGTH, claim="not_worse", margin=0.1, baseline="bm25")
+    assert rows(harmless, "short")["p_value"].notna().all(), "an unseen query counts in equal slices too"
+
+
+def test_other_systems_that_are_equal_to_the_baseline_are_said_to_be():
+    systems = frames(effect=0.2, labels=("AP",))
+    found = rk.compare({**systems, "copy": systems["bm25"]}, baseline="bm25")
+    assert "copy is equal to bm25 on every query." in found.headline
+    equal = found.table[found.table["system"] == "copy"]
+    assert equal.filter(like="ci_").isna().all(axis=None)
+    assert equal["p_value"].item() == 1

@@ -11,9 +11,11 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
+from rankeval.comparison.tables import printed
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures import direction
 from rankeval.testing import assert_no_regression, assert_not_worse
@@ -38,7 +40,8 @@ def frames(column, *shifts, n=60):
 
 def texts(compared):
     """Yield all that a comparison says in words."""
-    yield from (*compared.findings, str(compared), compared._repr_html_(), compared.caption, *compared.notes)
+    yield from (*compared.findings, whole(compared), compared._repr_html_())
+    yield from (compared.caption, *compared.notes)
     for layout in ("comparisons", "systems"):
         yield compared.to_markdown(layout=layout)
         yield compared.to_latex(layout=layout)
@@ -266,7 +269,7 @@ def test_numbers_are_printed_with_digits_of_their_size(column, scale, mean, diff
     ids = [f"q{i}" for i in range(20)]
     old = pd.DataFrame({column: scale * np.tile([0.9, 1.1], 10)}, index=ids)
     compared = rk.compare({"old": old, "new": 1.5 * old}, baseline="old")
-    row = str(compared).splitlines()[4].split()
+    row = printed(compared).to_text().splitlines()[4].split()
     assert row[:3] == ["new", mean, difference]
     assert f"{difference} {column}" in compared.headline
 
@@ -283,7 +286,7 @@ def test_numbers_are_printed_with_digits_of_their_size(column, scale, mean, diff
 )
 def test_what_is_printed_says_what_is_wanted_of_a_column(column, note):
     compared = rk.compare(frames(column, 0.1))
-    said = [line for line in str(compared).splitlines() if line.startswith(f"* {column}: ")]
+    said = [line for line in printed(compared).to_text().splitlines() if line.startswith(f"* {column}: ")]
     assert bool(said) == (note is not None)
     assert all(line.startswith(f"* {note}") for line in said)
 

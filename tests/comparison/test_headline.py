@@ -52,7 +52,7 @@ SENTENCES = {
     "none better": r"No system was shown better than (?P<baseline>\w+)\.",
     "others named": r"(?P<names>\w+(?:, \w+)*(?: and (?:(?P<more>\d+) others|\w+))?) (?P<verb>is|are) "
     r"(?P<state>shown better than|shown worse than|shown not worse than|shown equivalent to|shown to differ from|"
-    r"undecided)(?: (?P<baseline>\w+)(?:, with equal means)?)?\.",
+    r"undecided|equal to)(?: (?P<baseline>\w+)(?:, with equal means| on every query)?)?\.",
     "first two alike": r"The first two by their means, (?P<first>\w+) and (?P<second>\w+), cannot be told apart: "
     rf"(?P<gap>{NUMBER}) (?P<measure>\S+), p = (?P<p>\d\.\d{{4}})(?P<single> for this pair alone)?\.",
     "first two": r"Of the first two by their means, (?P<first>\w+) beats (?P<second>\w+): "
@@ -253,7 +253,9 @@ class Oracle:
         found = {}
         for name, gain in shown.items():
             if gain is None:
-                state = "undecided"
+                is_equal = self.systems[name][self.measure].equals(self.systems[self.asked.baseline][self.measure])
+                counts_unseen = self.asked.claim in words and self.asked.unseen
+                state = "equal to" if is_equal and not counts_unseen else "undecided"
             elif self.asked.claim in words:
                 state = words[self.asked.claim]
             elif gain == 0:

@@ -14,7 +14,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.comparison import record
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.tables import laid_out, printed
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.render import layouts
 
@@ -185,7 +185,7 @@ def test_rows_that_part_have_a_dagger_and_a_note(against_bm25):
     p = against_bm25.table["p_adjusted"].where(against_bm25.table["system"] != "ltr", 0.06)
     parted = replace(against_bm25, table=against_bm25.table.assign(p_adjusted=p))
     assert record.parted(parted).tolist() == (parted.table["system"] == "ltr").tolist()
-    for text in (str(parted), parted.to_markdown(), parted.to_html()):
+    for text in (printed(parted).to_text(), parted.to_markdown(), parted.to_html()):
         assert text.count("0.0600") == text.replace("<sup>", "").replace('<sup style="min-width:1ch">', "").count(
             "0.0600\u2020"
         )
@@ -298,7 +298,7 @@ def test_slices_that_are_too_small_to_test_are_printed_without_an_interval():
     kinds = pd.Series(["few"] * 3 + ["many"] * 57, index=frames()["bm25"].index, name="kind")
     found = rk.compare(frames(), baseline="bm25", measures="AP", by=kinds)
     assert found.table.loc[found.table["kind"] == "few", "p_value"].isna().all()
-    for text in (found.to_latex(), found.to_latex(layout="systems"), str(found)):
+    for text in (found.to_latex(), found.to_latex(layout="systems"), printed(found).to_text()):
         assert "nan" not in text
     assert laid_out(found, "systems").marks["few"].tolist() == [""] * 4
     assert found.plot("forest")._repr_png_().startswith(b"\x89PNG")
@@ -330,7 +330,7 @@ def cells(line):
 
 def printed_lines(compared):
     """Return the header and the rows of a printed comparison, without the caption and the notes."""
-    header, _, *rest = str(compared).splitlines()[1:]
+    header, _, *rest = printed(compared).to_text().splitlines()[1:]
     return cells(header), [cells(line) for line in rest if not line.startswith("*")]
 
 
@@ -338,7 +338,7 @@ def test_a_printed_comparison_has_what_a_decision_needs(against_bm25):
     """Mean, difference, adjusted interval, adjusted p, won/tied/lost, in 100 columns; papers get the rest."""
     header, rows = printed_lines(against_bm25)
     assert header == ["measure", "system", "mean", *DECISIVE]
-    assert max(map(len, str(against_bm25).splitlines()[1:9])) <= 100
+    assert max(map(len, printed(against_bm25).to_text().splitlines()[1:9])) <= 100
     table = against_bm25.table
     assert [row[:3] for row in rows if row[-1] == "baseline"] == [
         [measure, "bm25", f"{table.loc[table['measure'] == measure, 'mean_baseline'].iloc[0]:.4f}"]
@@ -359,7 +359,7 @@ def test_the_only_measure_stands_in_the_header_of_the_means():
     header, rows = printed_lines(compared)
     assert header == ["system", "mean AP", *DECISIVE]
     assert [row[0] for row in rows] == list(GAINS)
-    assert max(map(len, str(compared).splitlines()[1:7])) <= 90
+    assert max(map(len, printed(compared).to_text().splitlines()[1:7])) <= 90
     assert '<th scope="col">measure</th>' not in compared._repr_html_()
     assert '<th scope="col">measure</th>' in compared.to_html()
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import warnings
 
+import pandas as pd
 import pytest
 from lightgbm import LGBMRanker
 from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import rankeval as rk
 from rankeval import QueryRanker
 from rankeval.errors import RankevalWarning, UnknownName
 from rankeval.model_selection.checks import check_names
+from rankeval.model_selection.parameters import settings_of, shown_choices, with_choices
 
 
 class TakesMore(BaseEstimator):
@@ -96,3 +99,46 @@ def test_the_part_that_replaces_another_is_asked():
     """And not the one that is there before."""
     with pytest.raises(UnknownName, match="QueryRanker has no parameter 'estimator__ranker__n_leaves'"):
         check_names(QueryRanker(Ridge()), {"estimator": LGBMRanker(), "estimator__ranker__n_leaves": 3}, where="space")
+
+
+FOLDS = rk.QueryKFold(2)
+BARE = Ridge(alpha=3.0)
+PIPELINE = make_pipeline(StandardScaler(), QueryRanker(BARE))
+SEARCHES = [
+    (GridSearchCV(BARE, {"alpha": [0.1, 10.0]}, cv=FOLDS), "alpha", "alpha"),
+    (RandomizedSearchCV(BARE, [{"alpha": [0.1]}, {"alpha": [10.0]}], cv=FOLDS), "alpha", "alpha"),
+    (GridSearchCV(QueryRanker(BARE), {"estimator__alpha": [0.1, 10.0]}), "estimator__alpha", "alpha"),
+    (QueryRanker(GridSearchCV(BARE, {"alpha": [0.1, 10.0]})), "alpha", "alpha"),
+    (make_pipeline(StandardScaler(), GridSearchCV(BARE, {"alpha": [0.1, 10.0]})), "alpha", "gridsearchcv__alpha"),
+    (GridSearchCV(PIPELINE, {"queryranker__estimator__alpha": [0.1, 10.0]}), "queryranker__estimator__alpha",
+     "queryranker__alpha"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("search", "name", "shown"), each(SEARCHES))
+def test_a_searched_parameter_has_the_name_and_the_value_of_a_bare_ranker_that_was_chosen(search, name, shown):
+    """And never the value that the search starts from; all folds agree, or a list has the choices in order."""
+    ranker = QueryRanker(search)
+    assert shown_choices(ranker, [name]) == {name: shown}
+    assert "3.0" not in [text for text, _ in settings_of(search).values()]
+    folds = pd.DataFrame({name: [10.0, 0.1, 10.0]})
+    assert with_choices(ranker, folds, ())[shown] == ("[10.0, 0.1, 10.0]", True)
+    assert with_choices(ranker, folds[:1], ())[shown] == ("10.0", True)
+    by_seed = pd.concat([folds[:1].add_prefix("seed 0 "), folds[1:2].reset_index().add_prefix("seed 1 ")], axis=1)
+    assert with_choices(ranker, by_seed.filter(like=name), (0, 1))[shown] == ("[10.0, 0.1]", True)
+    assert any("param_" in shown and "0.1" in text for shown, (text, _) in settings_of(search).items())
+    if shown == "alpha":
+        assert set(settings_of(BARE)) - {"alpha"} <= set(settings_of(search))
+
+
+def test_a_searched_part_takes_its_own_parameters_along():
+    ranker = QueryRanker(GridSearchCV(PIPELINE, {"queryranker__estimator": [Ridge(0.1), Ridge(2.0)]}))
+    assert "queryranker__alpha" not in settings_of(ranker)
+    chosen = pd.DataFrame({"queryranker__estimator": [Ridge(0.1), Ridge(0.1)]})
+    assert with_choices(ranker, chosen, ())["queryranker"] == ("Ridge", True)
+
+
+def test_the_weights_that_a_fusion_chose_are_shown_for_those_it_starts_from():
+    ranker = QueryRanker(rk.Fusion("weighted", columns=["a", "b"]))
+    chosen = pd.DataFrame({"weights": [(0.6, 0.4), (0.5, 0.5)]})
+    assert with_choices(ranker, chosen, ())["weights"] == ("[[0.6, 0.4], [0.5, 0.5]]", True)

@@ -130,3 +130,15 @@ def test_a_step_that_drops_the_column_of_ids_is_named():
     only_a = ColumnTransformer([("numbers", StandardScaler(), ["a"])])
     with pytest.raises(QueryIdError, match=r"column 'qid' of X, unless a step of a Pipeline drops it"):
         make_pipeline(only_a, rk.QueryRanker(Ridge())).fit(frame, range(4))
+
+
+def test_the_message_names_the_levels_of_an_index_that_has_others():
+    """Its line runs, and gives the ids."""
+    levels = pd.MultiIndex.from_arrays([[7, 7, 8, 8], range(4)], names=["search_id", "day"])
+    features = pd.DataFrame(X, index=levels)
+    with pytest.raises(QueryIdError) as caught:
+        required_ids(features, None, who="a split")
+    line = "X.rename_axis(index={'search_id': 'qid'})"
+    assert line in str(caught.value)
+    named = features.rename_axis(index={"search_id": "qid"})
+    assert required_ids(named, None, who="a split").tolist() == [7, 7, 8, 8]

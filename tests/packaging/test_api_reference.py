@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from html import unescape
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote
 
 import pytest
 import typer
@@ -17,7 +20,7 @@ import rankeval_mlflow
 import rankeval_spark
 from rankeval import cli
 
-pytestmark = [pytest.mark.docs, pytest.mark.needs("sphinx", "myst_parser", "numpydoc")]
+pytestmark = [pytest.mark.docs, pytest.mark.needs("sphinx", "myst_parser", "numpydoc", "furo", "sphinx_copybutton")]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,15 +34,21 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Build the documentation once: the HTML of each page by its path."""
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the documentation once, and return its folder."""
     target = tmp_path_factory.mktemp("documentation")
     done = subprocess.run(
         [sys.executable, "-c", BUILD, "-W", "-n", "-q", "-b", "html", ROOT / "examples" / "guides", target],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return {str(path.relative_to(target)): path.read_text(encoding="utf-8") for path in target.rglob("*.html")}
+    return target
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, str]:
+    """Return the HTML of each page by its path."""
+    return {str(path.relative_to(site)): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
 
 
 def test_every_public_name_has_a_page(pages):
@@ -93,6 +102,47 @@ def test_the_readme_and_the_guides_are_pages(pages):
     assert "rankeval run configs/quickstart.yaml" in re.sub("<.*?>", "", pages["index.html"])
 
 
+def test_the_menu_has_four_captions_and_a_page_for_each_group(pages):
+    """They are the headings of the list of guides."""
+    text = (ROOT / "examples" / "guides" / "README.md").read_text(encoding="utf-8")
+    menu = pages["guides.html"].partition('class="sidebar-tree"')[2].partition('class="article-container"')[0]
+    captions = re.findall(r'class="caption-text">(.*?)<', menu)
+    assert captions == re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Learn", "How-to", "Explain", "Look up"]
+    groups = re.findall(r"^### (.*)$", text, re.MULTILINE)
+    assert groups
+    assert groups == re.findall(r'href="howto-[\w-]+\.html">(.*?)<', menu)
+
+
+def test_no_page_loads_anything_from_elsewhere(pages):
+    """No script, style, font or picture: the site works without a network, and tells nobody who reads it."""
+    foreign = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:https?:)?//[^>]*>")
+    assert {path: foreign.findall(text) for path, text in pages.items() if foreign.search(text)} == {}
+
+
+def test_each_link_within_the_site_resolves(site, pages):
+    """To a page and to a heading in it, from the menu, the text and the tables."""
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    broken = set()
+    for path, text in pages.items():
+        for link in re.findall(r'<a\b[^>]*\bhref="([^":]+)"', text):
+            name, _, anchor = unquote(unescape(link)).partition("#")
+            target = (site / path).parent / name if name else site / path
+            page = os.path.relpath(target, site)
+            if not target.exists() or (anchor and page in anchors and anchor not in anchors[page]):
+                broken.add((path, link))
+    assert broken == set()
+
+
+def test_programs_have_a_button_to_copy_and_outputs_have_none(site, pages):
+    """The script that adds the buttons takes programs, commands and examples of docstrings, and no prompt."""
+    assert "copybutton.js" in pages["index.html"]
+    script = (site / "_static" / "copybutton.js").read_text(encoding="utf-8")
+    assert all(f"div.{name} pre" in script for name in ("highlight-python", "highlight-bash", "doctest"))
+    assert "div.highlight-text" not in script
+    assert ".linenos, .go" in script
+    assert 'class="highlight-text' in pages["index.html"]
+
+
 def test_nothing_is_written_beside_the_sources(pages):
     """Pages that are made from docstrings stay in the build folder."""
     assert pages
@@ -100,4 +150,4 @@ def test_nothing_is_written_beside_the_sources(pages):
     pages_of_ours = [ROOT / "README.md", *(ROOT / "examples" / "guides").glob("*.md")]
     texts = "".join(path.read_text("utf-8") for path in pages_of_ours)
     linked = {name for name in found if f"]({name})" in texts or f"examples/guides/{name})" in texts}
-    assert not [name for name in found - linked if name != "conf.py" and not name.endswith(".md")]
+    assert {name for name in found - linked if not name.endswith(".md")} == {"conf.py", "site.css"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codeop
 import doctest
 import importlib
 import os
@@ -21,9 +22,8 @@ from rankeval.measures.family import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."))
-PROGRAMS = re.findall(
-    r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"## ([^\n]+)\n(?:(?!\n## ).)*?```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 SCORING = "rk.evaluate(split.test.y, split.test.X[:, 0], qid=split.test.qid)"
 # The one of five minutes starts a server, and has a test of its own.
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "09_five_minutes_mlflow.py"})
@@ -57,39 +57,67 @@ def in_a_project(folder):
     return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
 
 
-@pytest.mark.worth("runs the programs of the README")
-def test_the_readme_prints_what_it_shows_and_refuses_what_it_says(tmp_path):
-    """Its programs, one after the other in one session, each print the block that stands below it.
+def test_the_readme_has_four_programs():
+    """Each block of Python has its output below it, and no section has two."""
+    titles = ["Evaluate", "Compare two rankers", "Cross-validate, and guard the test", "Log to MLflow"]
+    assert [title for title, _, _ in PROGRAMS] == titles
+    assert README.count("```python\n") == len(PROGRAMS)
 
-    After them, in the same session, the test part is refused: whatever reads it, and not only the call that is named.
-    """
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"Since the split, `(rk\.cross_validate\(.*?\))` is refused", text)[1]
+
+@pytest.mark.worth("runs the programs of the README")
+@pytest.mark.parametrize(("program", "shown"), [pytest.param(*one, id=title) for title, *one in PROGRAMS])
+def test_a_program_of_the_readme_alone_prints_what_is_below_it(program, shown, tmp_path):
+    """In an empty folder and a process of its own, without a warning."""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == shown.splitlines()
+    assert [line for line in done.stderr.splitlines() if " INFO mlflow." not in line] == []
+    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
+
+
+@pytest.mark.parametrize("program", [pytest.param(program, id=title) for title, program, _ in PROGRAMS])
+def test_a_program_of_the_readme_can_be_pasted_into_a_session(program):
+    """Python's prompt compiles it line by line: a block that no empty line ends would be an error there."""
+    waiting = ""
+    for line in program.splitlines():
+        waiting += f"{line}\n"
+        if codeop.compile_command(waiting) is not None:
+            waiting = ""
+    assert waiting == ""
+
+
+def test_the_readme_names_what_the_guard_refuses(tmp_path):
+    """After its program, in the same session: whatever reads the test part, and not only the call that is named."""
+    named = re.search(r"After the split, `(rk\.cross_validate\(.*?\))` raises a `GuardRefusal`", README)[1]
     calls = (named, "rk.QueryRanker(Ridge()).fit(split.test.X, split.test.y, qid=split.test.qid)", SCORING)
     refusing = "".join(f"\ntry:\n    {call}\nexcept rk.errors.GuardRefusal:\n    print('refused')\n" for call in calls)
+    program = next(program for _, program, _ in PROGRAMS if "guard.freeze" in program)
+    split = program[: program.index("rankers = ")]
     path = tmp_path / "program.py"
-    ends = "\nprint('-- end of a program')\n"
-    told = "__import__('warnings').simplefilter('error', UserWarning)\n"
-    path.write_text(told + "".join(program + ends for program, _ in PROGRAMS) + refusing)
+    path.write_text(split + refusing)
     done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
-    assert done.stderr == ""
-    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
-    *printed, last = done.stdout.split("-- end of a program\n")
-    assert [one.split("\n") for one in printed] == [shown.split("\n") for _, shown in PROGRAMS]
-    assert last.splitlines() == ["refused"] * 3
+    assert done.stdout.splitlines() == ["refused"] * 3, done.stderr
 
 
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+def test_each_command_of_the_readme_is_a_block_of_its_own():
+    """The two that a newcomer types first; `.ci/run` reads them from here."""
+    commands = re.findall(r"^```bash\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert [command.splitlines() for command in commands] == [
+        ["python -m pip install . && rankeval run configs/quickstart.yaml"],
+        ['python -m pip install ".[test]" && pytest'],
+    ]
 
 
 def test_the_readme_names_the_values_of_three_conventions():
     """The first program's run has the three values of nDCG@10 that the README states."""
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    stated = re.search(r"of (\S+) by the rules of trec_eval, (\S+) by the default and (\S+) by those of ranx", text)
-    qrels, run = (
-        ast.literal_eval(given) for given in re.findall(r"^(?:qrels|run) = (.*)$", PROGRAMS[0][0], re.MULTILINE)
+    stated = re.search(
+        r"nDCG@10 of this run is (\S+) under trec_eval's rules, (\S+) under the defaults of rankeval and (\S+) under",
+        " ".join(README.split()),
     )
+    lines = ast.parse(PROGRAMS[0][1]).body
+    qrels, run = (ast.literal_eval(line.value) for line in lines[1:3])
     values = [
         rankeval.evaluate(qrels, run, measures="nDCG@10", convention=name).aggregate().iloc[0]
         for name in ("trec_eval-10", "rankeval", "ranx")
@@ -97,20 +125,12 @@ def test_the_readme_names_the_values_of_three_conventions():
     assert [f"{value:.3f}".lstrip("0") for value in values] == list(stated.groups())
 
 
-def test_the_readme_has_two_programs():
-    """Scoring, and cross-validation with the guard."""
-    assert len(PROGRAMS) == 2
-
-
-def test_the_readme_shows_the_example_of_five_minutes():
-    """Its steps are lines of the example, and what it prints is what the example's own test finds."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## MLflow")[2].partition("\n## ")[0]
-    steps = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1].splitlines()
-    example = (ROOT / "examples" / "09_five_minutes_mlflow.py").read_text(encoding="utf-8")
-    assert [line.strip() for line in steps if line.strip() not in example] == []
-    said = re.findall(r"^digits@champion: (.*?)[.;].*(decision \d+ of \d+)", section, re.MULTILINE)
-    assert said == [("moved from no version to version 1", "decision 1 of 20")]
+def test_the_readme_says_on_which_systems_it_was_run():
+    """The third line of text, with the versions of Python that the metadata promise."""
+    third = [part for part in README.split("\n\n") if not part.startswith("#")][1]
+    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r"3\.\d+", third) == re.findall(r"Python :: (3\.\d+)", metadata)
+    assert all(name in third for name in ("Linux", "macOS", "Windows"))
 
 
 def marked(path):

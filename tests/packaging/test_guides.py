@@ -18,7 +18,7 @@ LIST = ROOT / "examples" / "guides" / "README.md"
 GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
 # What most readers begin with; the others belong to wider circles, those of a quarter of a CPU minute to the widest.
 LONG = ("cluster.md", "experiment_files.md", "serving.md")
-FIRST = ("own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
+FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
     "relevance_tests.md": "runs pytest three times, as the reader does",
@@ -158,9 +158,49 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     assert makes_one or not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
 
 
+def groups():
+    """Return the names of the pages below each heading of the list."""
+    parts = re.split(r"^## ", LIST.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: re.findall(r"\]\((\w+\.md)\)", part) for part in parts}
+
+
+LISTED = groups()
+WITH_A_RESULT = [*LISTED["Learn"], *LISTED["How-to"]]
+
+
 def test_the_list_has_each_guide_once():
-    found = re.findall(r"\]\((\w+\.md)\)", LIST.read_text(encoding="utf-8"))
+    found = [name for names in LISTED.values() for name in names]
     assert sorted(found) == [path.name for path in GUIDES if path.parent == LIST.parent]
+
+
+def test_the_list_has_four_headings_and_five_pages_to_learn():
+    assert [*LISTED] == ["Learn", "How-to", "Explain", "Look up"]
+    assert len(LISTED["Learn"]) == 5
+
+
+def opening(name):
+    """Return the title of a guide, and the paragraph below it as one line."""
+    text = (LIST.parent / name).read_text(encoding="utf-8")
+    title, paragraph = text.split("\n\n")[:2]
+    return title, " ".join(paragraph.split())
+
+
+@pytest.mark.parametrize("name", [name for names in LISTED.values() for name in names])
+def test_a_guide_begins_with_its_task(name):
+    """A title, and a sentence: neither a block of code, a table, a list nor a picture."""
+    title, paragraph = opening(name)
+    assert re.fullmatch(r"# \S.*", title)
+    sentence = re.match(r"(?!```)[A-Z`][^|]*?[.:?](?= |$)", paragraph)
+    assert sentence, f"{name} begins with: {paragraph[:120]}"
+    assert len(sentence[0].split()) <= 50, f"{name} begins with a sentence of more than 50 words"
+
+
+@pytest.mark.parametrize("name", WITH_A_RESULT)
+def test_a_result_stands_on_the_first_screen(name):
+    """Within 60 lines a reader sees what comes out: printed output or a picture."""
+    lines = (LIST.parent / name).read_text(encoding="utf-8").splitlines()[:60]
+    found = [line for line in lines if re.match(r"```(text|console)$|!\[", line)]
+    assert found, f"{name} shows no output in its first 60 lines"
 
 
 def test_the_guide_to_cross_validation_has_its_twelve_ways():
@@ -175,3 +215,25 @@ def test_the_guide_to_cross_validation_has_its_twelve_ways():
     assert "rk.QueryRanker" in first
     assert "qid=qid" in first
     assert all(error is None for _, error, _ in blocks(before))
+
+
+def written_here(text):
+    """Return the calls in the column "here" of the tables of a guide."""
+    tables = re.findall(r"^\| there \| here \|.*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    cells = [row.split(" | ")[1] for table in tables for row in table.splitlines()]
+    return [re.fullmatch("`(.*)`", cell)[1] for cell in cells]
+
+
+def statement(call):
+    """Return a call of Python, or of the shell, as a statement of a program."""
+    return f"subprocess.run({call!r}, shell=True, check=True)" if call.startswith("rankeval ") else call
+
+
+@pytest.mark.docs
+def test_each_call_that_the_guide_to_other_tools_proposes_runs(tmp_path, installed_plugin):
+    """One after the other, behind the blocks of the page, whose names they use."""
+    text = (LIST.parent / "migrating.md").read_text(encoding="utf-8")
+    calls = written_here(text)
+    assert len(calls) > 25
+    quiet = "import warnings\nwarnings.simplefilter('ignore', UserWarning)"  # the notes on three queries
+    ran("\n".join([program(text), quiet, *map(statement, calls)]), tmp_path, installed_plugin)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from shelf.every_kind import EVIL, evaluation, results
+from test_display import assert_fits
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -80,6 +81,7 @@ def test_a_loaded_result_reads_as_the_one_that_was_saved(title, saved, monkeypat
     monkeypatch.setattr("rankeval.report.html._image", lambda _: "data:,")
     result, back = results()[title][0], loaded(title, saved[0])
     assert (str(back), back._repr_html_()) == (str(result), result._repr_html_())
+    assert_fits(result)
     for field in fields(result):
         mine, theirs = getattr(result, field.name), getattr(back, field.name)
         if isinstance(mine, pd.DataFrame):

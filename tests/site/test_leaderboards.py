@@ -10,12 +10,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from projects import LABELS, QID, Page, evaluated, promotion, run_page, three, write
+from projects import LABELS, N_QUERIES, QID, Page, evaluated, promotion, run_page, three, write
 from scipy import stats
 from sklearn.linear_model import Lasso, Ridge
 
 import rankeval as rk
 from rankeval.errors import RankevalWarning
+from rankeval.render.tables import DASH
 from rankeval.shelf.files import stored_in
 from rankeval.site import ranking, write_site
 from rankeval.site.gathering import gathered
@@ -25,6 +26,12 @@ from rankeval.site.ranking import boards_of, figures_of, promotions_of
 @pytest.fixture
 def home(tmp_path):
     return tmp_path / "saved"
+
+
+def headings(index):
+    """Return the headings of the leaderboards."""
+    found = re.findall("<h2>((?:test|dev): .*?)</h2>", index.read_text("utf-8"))
+    return [re.sub("<[^>]*>", "", heading) for heading in found]
 
 
 def boards(home):
@@ -101,7 +108,7 @@ def test_headline_shading_colour_and_ranks_say_the_same(home, tmp_path, champion
     if not champion:
         assert figures.tied == [name for name in board.rows if name not in {board.first, *shown}]
     html = write_site(home, tmp_path / "public").index.read_text("utf-8")
-    rows = re.findall(r'<tr class="(tied|other)"><th scope="row"><a[^>]*>([^<]*)</a>(.*?)</tr>', html)
+    rows = re.findall(r'<tr class="(tied|other)"><th scope="row"><a[^>]*><bdi>([^<]*)</bdi></a>(.*?)</tr>', html)
     text = Page(tmp_path / "public/index.html").text
     if champion:
         verdict = "not shown" if champion in figures.tied else "shown"
@@ -148,10 +155,224 @@ def test_the_frozen_baseline_is_the_reference_of_its_look(home, tmp_path):
 def test_boards_of_one_name_say_what_differs(home, tmp_path):
     rk.save(evaluated("a"), home / "a", role="test", data="shop")
     rk.save(evaluated("b", convention="ranx"), home / "b", role="test", data="shop")
-    html = write_site(home, tmp_path / "public").index.read_text("utf-8")
-    headings = re.findall("<h2>(test: shop[^<]*)</h2>", html)
-    assert len({*headings}) == 2
-    assert all("convention" in heading and "judgments" not in heading for heading in headings)
+    rk.save(evaluated("c", ties="docid"), home / "c", role="dev", data="shop")
+    rk.save(evaluated("d"), home / "d", role="dev", data="shop")
+    found = headings(write_site(home, tmp_path / "public").index)
+    assert sorted(found) == [
+        "dev: shop, convention: rankeval+, ties: docid",
+        "dev: shop, convention: rankeval, ties: expected",
+        "test: shop, convention: rankeval, ties: expected, missing: empty",
+        "test: shop, convention: ranx+, ties: stable, missing: error",
+    ]
+
+
+def test_a_board_of_rows_is_told_from_one_of_judgments(home, tmp_path):
+    """The rule that differs is named, in words and without a digest."""
+    data = rk.datasets.make_ranking(20, 8, rng=0)
+    docids = [f"d{place}" for place in range(len(data.y))]
+    rows = pd.DataFrame({"qid": data.qid.astype(str), "docid": docids, "rel": data.y, "score": data.X[:, 0]})
+    qrels, run = (
+        {qid: dict(zip(own["docid"], own[column].tolist(), strict=True)) for qid, own in rows.groupby("qid")}
+        for column in ("rel", "score")
+    )
+    rk.save(rk.evaluate(qrels, run, measures="nDCG@10", name="run"), home / "run", data="shop-dev")
+    rk.save(rk.cross_validate(Ridge(), data, cv=3), home / "cv", data="shop-dev")
+    found = headings(write_site(home, tmp_path / "public").index)
+    assert {heading.partition(", ")[2] for heading in found} == {
+        "judgments: rows of the ranking",
+        "judgments: all judgments",
+    }
+
+
+def test_boards_that_differ_in_judgments_alone_are_numbered(home, tmp_path):
+    for place in range(2):
+        labels = np.roll(LABELS, place)
+        rk.save(rk.evaluate(labels, LABELS, qid=QID, measures="AP"), home / f"{place}", role="test", data="shop")
+    found = headings(write_site(home, tmp_path / "public").index)
+    assert [heading.partition(", ")[2] for heading in found] == [
+        "other judgments or weights (1 of 2)",
+        "other judgments or weights (2 of 2)",
+    ]
+
+
+def weighted(name, noise, factor):
+    """Evaluate with weights that grow with the factor; return the effective number too."""
+    weights = 1.0 + factor * (np.arange(N_QUERIES) % 4)
+    by_query = dict(zip(dict.fromkeys(QID.tolist()), weights, strict=True))
+    row_weights = [by_query[query] for query in QID]
+    return evaluated(name, noise, query_weight=row_weights), weights.sum() ** 2 / (weights**2).sum()
+
+
+def test_other_weights_of_queries_are_another_leaderboard(home, tmp_path):
+    """Weighted means are not comparable with plain ones: no headline, test or rank is over both."""
+    three(home)
+    numbers = []
+    for place, factor in enumerate((1.0, 1.0, 5.0)):
+        evaluation, effective = weighted(f"w{place}", 0.5 + place / 10, factor)
+        rk.save(evaluation, home / f"w{place}", role="test", data="letor")
+        numbers.append(f"{effective:,.0f}")
+    found = boards(home)
+    assert [[*board.rows] for board in found] == [["good", "close", "poor"], ["w0", "w1"], ["w2"]]
+    figures = figures_of(found[1], queries=False)
+    assert {*figures.against} == {"w0", "w1"}
+    assert headings(write_site(home, tmp_path / "public").index) == [
+        "test: letor, not weighted",
+        f"test: letor, weighted: effective number {numbers[0]}",
+        f"test: letor, weighted: effective number {numbers[2]}",
+    ]
+
+
+def test_the_weighted_evaluation_of_a_comparison_is_on_its_board(home):
+    systems = {name: weighted(name, noise, 2.0)[0] for name, noise in (("a", 0.5), ("b", 0.8))}
+    rk.save(systems["a"], home / "a", role="test")
+    rk.save(evaluated("a", 0.5), home / "plain", role="test")
+    rk.save(rk.compare(systems), home / "compared", role="test")
+    assert [sorted(board.rows) for board in boards(home)] == [["a", "b"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "deciding"),
+    [
+        ({"a": ["nDCG@10", "AP"], "b": ["AP", "nDCG@10"], "c": ["AP"], "d": ["RR"]}, "AP"),
+        ({"a": ["AP", "RR"], "b": ["RR", "AP"]}, "RR"),
+        ({"a": ["RR", "AP"], "b": ["P@1"], "c": ["AP", "RR"]}, "AP"),
+        ({"a": ["ndcg@10"], "b": ["nDCG@10"], "c": ["AP"]}, "nDCG@10"),
+    ],
+)
+def test_the_measure_of_most_rows_decides_and_no_row_vanishes(home, tmp_path, asked, deciding):
+    """Ties go by the newest run, of runs without dates the last by name."""
+    for name, measures in asked.items():
+        rk.save(evaluated(name, measures=measures), home / name, role="test")
+    (board,) = boards(home)
+    assert board.measure == deciding
+    assert {*board.entries} == {*asked}
+    without = {name for name, measures in asked.items() if deciding.lower() not in map(str.lower, measures)}
+    assert {*board.unranked} == without
+    page = Page(write_site(home, tmp_path / "public", queries=True).index)
+    rows = {row[0].split()[0]: row for row in page.rows[1:]}
+    assert [*rows][-len(without) or len(rows) :] == [*board.unranked]
+    for name in without:
+        assert rows[name][0] == f"{name} not ranked: it was evaluated without {deciding}"
+        assert rows[name][1] == DASH
+        page_of_run = run_page(tmp_path / "public", name)
+        assert f"runs/{page_of_run.name}" in page.links
+        assert f"it was evaluated without {deciding}" in Page(page_of_run).text
+    assert (
+        f"Ranked by {deciding}: {len(board.rows)} of {len(asked)} evaluations have it" in page.text or not board.others
+    )
+
+
+def test_the_newest_run_by_date_breaks_a_tie_of_measures(home):
+    for name, measures, started in (("a", ["AP", "RR"], 2e9), ("b", ["RR", "AP"], 1e9)):
+        record = evaluated(name, measures=measures).record(role="test")
+        write(home, name, replace(record, started=started))
+    (board,) = boards(home)
+    assert board.measure == "AP"
+
+
+def test_a_champion_without_the_measure_is_named(home, tmp_path):
+    three(home)
+    rk.save(evaluated("old", measures="RR"), home / "old", role="test")
+    write(home, "promotion", promotion(1, "old"))
+    text = Page(write_site(home, tmp_path / "public").index).text
+    assert "The champion, old, is not ranked: it was evaluated without nDCG@10." in text
+    assert "No promotion moved" not in text
+    assert "Against the best row" in text
+
+
+def test_the_choice_of_the_best_is_said_of_pairs_with_it_alone(home, tmp_path):
+    for number in range(4):
+        rk.save(evaluated(f"s{number}", 0.6 + 0.3 * number), home / f"{number}", role="test")
+    write(home, "promotion", promotion(1, "s1"))
+    public = tmp_path / "public"
+    write_site(home, public)
+    has_it = {name: "was chosen by the same scores" in Page(run_page(public, name)).text for name in ("s0", "s1", "s2")}
+    assert has_it == {"s0": True, "s1": True, "s2": False}  # s1 stands against s0
+
+
+def test_a_page_of_a_comparison_has_a_row_for_each_system(home, tmp_path):
+    """With names, links to the leaderboard's runs and the board's name of the data; p is on no scale."""
+    systems = three(home)
+    compared = rk.compare({"new": systems["good"], "close": systems["close"], "poor": systems["poor"]}, baseline="poor")
+    rk.save(compared, home / "compared", role="test")
+    public = tmp_path / "public"
+    write_site(home, public)
+    page, html = Page(run_page(public, "comparison")), run_page(public, "comparison").read_text("utf-8")
+    rows = [row for row in page.rows if row[1] == "poor"]
+    table = compared.table.set_index(["system", "measure"])
+    assert [row[0] for row in rows] == ["new", "close"] * 2
+    for row, measure in zip(rows, ["nDCG@10"] * 2 + ["AP"] * 2, strict=True):
+        numbers = table.loc[(row[0], measure)]
+        low, high = (f"{numbers[f'ci_{end}_adjusted']:+.4f}" for end in ("low", "high"))
+        written = [cell.replace("\N{MINUS SIGN}", "-") for cell in row[2:4]]
+        assert written == [f"{numbers['difference']:+.4f}", f"[{low}, {high}]"]
+    for name in ("good", "close", "poor"):
+        assert f"../runs/{run_page(public, name).name}" in page.links
+    assert html.count('class="zero"') == html.count("<circle") == len(rows)
+    assert "testletor" in page.text
+    assert "judgments-" not in page.text
+
+
+def test_a_confirmatory_standing_is_no_warning(home, tmp_path):
+    data = rk.datasets.make_ranking(60, rng=0)
+    guard = rk.Guard("shop", ledger=tmp_path / "ledger")
+    test = guard.register("months", data)
+    noise = np.random.default_rng(0).normal(size=len(data.y))
+    for look, weight in enumerate((0.2, 2.0), start=1):
+        scores = {"line": data.X[:, 0], "new": data.X[:, 0] + weight * noise}
+        rk.save(guard.open(guard.freeze(test, systems=scores, baseline="line")), home / f"look {look}")
+    public = tmp_path / "public"
+    index = Page(write_site(home, public).index)
+    pages = [path.read_text("utf-8") for path in (public / "runs").iterdir()]
+    assert sorted(re.findall('class="(note|soft) said">(EXPL|conf)?', " ".join(pages))) == [
+        ("note", "EXPL"),
+        ("soft", ""),
+    ]
+    assert {"look 1", "look 2"} <= {word for row in index.rows for word in re.findall("look [12]", row[0])}
+
+
+def test_a_page_of_a_cross_validation_says_what_spreads(home, tmp_path):
+    data = rk.datasets.make_ranking(30, 8, rng=0)
+    validated = rk.cross_validate(Ridge(), data, cv=3, measures="nDCG@10")
+    rk.save(validated, home / "cv")
+    public = tmp_path / "public"
+    write_site(home, public)
+    page = Page(run_page(public, "cross-validation"))
+    spread = np.std(validated.folds["nDCG@10"], ddof=1)
+    assert page.rows[-1][0] == "nDCG@10, standard deviation over folds"
+    assert page.rows[-1][1].split()[0] == f"{spread:.4f}"
+
+
+def test_the_champion_is_that_of_the_decisions_recorded_here(home, tmp_path):
+    three(home)
+    write(home, "promotion", promotion(1, "close"))
+    write(home, "another", promotion(2, "good", "rejected"))
+    text = Page(write_site(home, tmp_path / "public").index).text
+    assert "The champion is close by the decisions recorded here" in text
+    assert "moved the alias by other means" in text
+    assert text.count("accepted: close") == text.count("rejected: good") == 1
+
+
+def test_a_board_says_that_a_run_may_be_missing_and_that_dev_is_no_test(home, tmp_path):
+    three(home)
+    rk.save(evaluated("tuned"), home / "tuned", role="dev")
+    (home / "runs/poor/evaluation.parquet").write_bytes(b"altered")
+    text = Page(write_site(home, tmp_path / "public").index).text
+    assert text.count("1 run of the project cannot be read, and may belong here") == 2
+    assert text.count("The role of these data is dev, not test") == 1
+
+
+def test_names_of_any_script_are_isolated(home, tmp_path):
+    names = ["حذاء رياضي #069", "נעל #1 (x)", "plain"]
+    for place, name in enumerate(names):
+        rk.save(evaluated(name, 0.5 + place), home / f"{place}", role="test", data="נתונים 2")
+    public = tmp_path / "public"
+    site = write_site(home, public, queries=True)
+    pages = [site.index, *(public / "runs").iterdir()]
+    for path in pages:
+        body = path.read_text("utf-8").partition("<h2>")[2].partition("<h2>Settings")[0]
+        bare = re.sub("<(bdi|strong)>[^<]*</(bdi|strong)>", "", body)
+        assert not re.search("[\u0590-\u06ff]", bare), path
 
 
 @pytest.mark.parametrize("queries", [False, True])
@@ -266,7 +487,7 @@ def test_what_cannot_be_compared_is_a_note(home, tmp_path):
         own = replace(evaluation, scores=np.full_like(evaluation.scores, np.nan)) if name == "b" else evaluation
         rk.save(own, home / name, role="test")
     text = Page(write_site(home, tmp_path / "public").index).text
-    assert "1 evaluation without nDCG@10 cannot be ranked." in text
+    assert "1 evaluation without nDCG@10 cannot be ranked: b (its nDCG@10 is not defined)." in text
 
 
 def test_the_numbers_of_a_board_do_not_depend_on_the_order_of_folders(home):

@@ -43,7 +43,7 @@ def test_comparisons_of_scores_that_did_not_change_are_not_made_again(home, tmp_
     monkeypatch.undo()
     rk.save(evaluated("new", 0.4), home / "new", role="test", data="letor")
     write_site(home, public)
-    assert b"new</strong> has the best mean" in (public / "index.html").read_bytes()
+    assert b"new</strong></bdi> has the best mean" in (public / "index.html").read_bytes()
 
 
 def test_comparisons_that_another_version_wrote_are_made_again(home, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_the_numbers_are_those_of_scipys_one_sided_t_tests(gain, seed):
 def test_a_loss_that_is_shown_fails_with_the_numbers_and_the_worst_queries():
     candidate, baseline = frames(-0.1)
     message = says(assert_no_regression, candidate, baseline, margin=0.005)
-    assert message.startswith("nDCG@10: a loss of more than 0.005 is shown\n")
+    assert re.match(r"nDCG@10: -0\.1\d{3}, a loss of more than 0\.005 is shown\n", message)
     assert "Paired t test, one-sided, over 200 queries, alpha 0.05" in message
     assert "90 % interval" in message
     table = message.partition("the greatest losses:\n")[2].splitlines()[2:]
@@ -76,7 +77,7 @@ def test_non_inferiority_that_is_not_shown_says_how_often_an_equal_system_passes
     rng = np.random.default_rng(5)
     equal = np.column_stack([rng.normal(0, d.std(), (20_000, 60)), np.full(20_000, -1.0)])
     passes = (stats.ttest_1samp(equal, -0.05, axis=1, alternative="greater").pvalue <= 0.05).mean()
-    assert message.startswith("nDCG@10: a loss of 0.05 is not ruled out\n")
+    assert re.match(r"nDCG@10: [+-]0\.\d{4}, a loss of 0\.05 is not ruled out\n", message)
     said = int(message.partition("an equal system passes only ")[2].split()[0])
     assert abs(said - 100 * passes) < 1.5
     needed = rk.topics_needed(0.0, d.std(), claim="not_worse", margin=0.05)
@@ -124,6 +125,7 @@ def test_several_measures_share_alpha_for_a_loss_and_each_must_be_ruled_out():
     both = assert_no_regression(candidate, baseline, measure=["nDCG@10", "AP"])
     assert both.table["p_value"].between(0.05, 0.1).all()
     assert (both.table["ci_high"] > 0).all()  # the interval agrees with the corrected p
+    assert "95 % interval" in str(both), "alpha at each end, over two measures"
     alone = assert_not_worse(candidate, baseline, measure="AP", margin=0.15).table["p_value"][0]
     together = assert_not_worse(candidate, baseline, measure=["nDCG@10", "AP"], margin=0.15).table
     np.testing.assert_allclose(together["p_value"][1], alone, rtol=1e-9)
@@ -135,7 +137,7 @@ def test_several_measures_share_alpha_for_a_loss_and_each_must_be_ruled_out():
 def test_one_failing_measure_fails_and_only_its_queries_are_listed():
     candidate, baseline = (frame.assign(AP=0.5) for frame in frames(-0.1))  # AP: the unseen query alone loses
     message = says(assert_not_worse, candidate, baseline, measure=["nDCG@10", "AP"], margin=0.05)
-    assert message.startswith("nDCG@10: a loss of 0.05 is not ruled out\n")
+    assert re.match(r"nDCG@10: [+-]0\.\d{4}, a loss of 0\.05 is not ruled out\n", message)
     assert "by nDCG@10 the candidate is worse" in message
     assert "by AP the candidate" not in message
 
@@ -419,7 +421,8 @@ def checked(assertion, *sides, **options):
 def test_the_market_that_lost_is_named_first_with_its_queries():
     candidate, baseline = in_markets(0.15)
     message = says(assert_no_regression, candidate, baseline, margin=0.005, by=MARKETS)
-    assert message.startswith("nDCG@10, market fr: a loss of more than 0.005 is shown")
+    loss = (candidate - baseline)["nDCG@10"][MARKETS == "fr"].mean()
+    assert message.startswith(f"nDCG@10, market fr: {loss:.4f}, a loss of more than 0.005 is shown")
     assert "over 221 queries, by market (Holm over 4 parts), alpha 0.05" in message
     assert message.splitlines()[5].split()[1:3] == ["fr", "38"]
     listed = message.partition("by nDCG@10, market fr the candidate is worse on")[2]
@@ -443,8 +446,15 @@ def test_a_slice_without_a_changed_score_is_listed_and_not_tested():
     np.testing.assert_allclose(table.loc[["fr", "all"], "p_value"].astype(float), holm(p), rtol=1e-9)
     assert table.loc[["de", "us", "nl"], "p_value"].isna().all()
     assert table.loc[["de", "us", "nl"], "passed"].all()
-    assert check.verdicts[list(check.table["slice"]).index("de")] == "no score changed"
+    assert check.verdicts[list(check.table["slice"]).index("de")] == "equal on every query"
     assert "by market (Holm over 2 parts)" in str(check)
+    assert "95 % interval" in str(check), "the level of two parts, as p has it"
+    for name, x in (("fr", d[is_changed]), ("all", d)):
+        ends = stats.ttest_1samp(x, 0).confidence_interval(1 - 2 * 0.05 / 2)
+        np.testing.assert_allclose(table.loc[name, ["ci_low", "ci_high"]].astype(float), ends, rtol=1e-9)
+    rows = {row["measure"]: row["interval"] for row in check.rows()}
+    assert rows["nDCG@10, market fr"].endswith("] (95 %)")
+    assert "%" not in rows["nDCG@10, market de"]
     same = checked(assert_no_regression, baseline, baseline, by=MARKETS)
     assert same.passed
     assert same.table.set_index("slice").loc["all", "p_value"] == 1

@@ -60,7 +60,7 @@ _MOST_RECORDS = 5
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Standing(WithTable):
     """What the records of promotions say about a version and an alias.
 

@@ -25,13 +25,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 from typing import Any, Literal
 
 import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import require
+from rankeval._display import Displayed, View, view_of
 from rankeval._secrets import bare
 from rankeval._visible import escaping
 from rankeval.comparison import Comparison
@@ -41,6 +41,7 @@ from rankeval.guard.checks import check_text
 from rankeval.ledger.ledger import WHO
 from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
+from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.connection import (
@@ -86,8 +87,8 @@ _PATIENCE = 900.0
 
 
 @escaping
-@dataclass(frozen=True, eq=False)
-class Promotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class Promotion(Displayed):
     """The result of `promote` or `rollback`. It is true if the alias is with the version, or would be after a dry run.
 
     Attributes
@@ -150,18 +151,20 @@ class Promotion:
     def __bool__(self) -> bool:
         return self.outcome in {"moved", "in place", "would move"}
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The outcome and the reason in a few sentences."""
         holder = _named_version(self.alias_before)
         words = _WORDS[self.outcome].format(version=self.version, holder=holder)
         return f"{self.model}@{self.alias}: {words}. {self.reason}"
 
-    def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(str(self))}</p>"]
-        if self.floors is not None:
-            parts.append(self.floors.to_html(index=False, escape=True))
-        if self.comparison is not None:
-            parts.append(self.comparison._repr_html_())
-        return "".join(parts)
+    def _view(self) -> View:
+        tables = [] if self.floors is None else [Table(self.floors)]
+        if self.comparison is None:
+            return View([self.words], tables)
+        compared = view_of(self.comparison)
+        sentences = [self.words, *compared.sentences]
+        return View(sentences, [*tables, *compared.tables], compared.notes)
 
 
 class _NotKnown(TrackingError):
@@ -232,7 +235,7 @@ class Attempt:
             remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
             remedy += 'override="why" and override_by="who"'
         raise InvalidInput(
-            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is nothing to "
             "compare with",
             argument="first",
             remedy=remedy,
@@ -495,7 +498,7 @@ def promote(
         Decide, and leave the alias and the version alone. The decision is recorded and counts;
         promoting the version then has the same answer, for free. Refused for a gate.
     experiment : str, optional
-        The name of the experiment for the record, which is made if there is none; by default
+        The name of the experiment for the record, which is created if it does not exist; by default
         ``"<name> promotions"``, apart from the candidates. Databricks needs a path.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow

@@ -164,7 +164,7 @@ def run_with(client: Any, run_id: str) -> Any:
     run = existing(client.get_run, run_id, codes=NOT_READ)
     if run is None:
         raise InvalidInput(
-            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs with evaluations"
         )
     if is_deleted(run):
         raise InvalidInput(
@@ -223,7 +223,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> Any:
     if not run_id:
         raise InvalidInput(
             f"no run of models:/{spelt} is known: nothing was evaluated with rankeval_mlflow.log(ev, "
-            f"model_version='{spelt}'); give the id of the run that holds its evaluation"
+            f"model_version='{spelt}'); give the id of the run with its evaluation"
         )
     return run_with(client, run_id)
 
@@ -245,7 +245,8 @@ def _of_model(client: Any, model_id: str, role: str | None) -> Any:
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({label_role for _, labels in held for label_role in labels})
-    instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
+    logs_one = "log one by rankeval_mlflow.log(ev, model_id=...); of a cross-validation, give cv.evaluation"
+    instead = f"it has {roles}: name one of them, or {logs_one}" if roles else logs_one
     wanted = chosen_role(name, roles, role, instead)
     matching = [
         (run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels
@@ -261,7 +262,7 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
 def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
     """Return the role of the evaluation that is meant: the one asked for, or the only one."""
     wanted = role or next(iter(roles), "")
-    several = f"{name} has evaluations of the roles {sorted(roles)}; choose one by role= (--role in a shell)"
+    several = f"{name} has evaluations of the roles {sorted(roles)}; choose one by role="
     refuse(
         (role is None and len(roles) > 1, several),
         (

@@ -89,7 +89,7 @@ def test_a_model_of_which_nothing_was_evaluated_says_so(client):
     client.create_registered_model("bare")
     client.create_model_version("bare", "s3://models/bare")
     client.create_registered_model("empty")
-    with pytest.raises(InvalidInput, match=r"models:/m-\w+ has no evaluation; it has none\. rankeval_mlflow\.log\(ev"):
+    with pytest.raises(InvalidInput, match=r"models:/m-\w+ has no evaluation; log one by rankeval_mlflow\.log\(ev"):
         rkm.load_evaluation(model.model_uri)
     with pytest.raises(InvalidInput, match="no run of models:/bare/1 is known: nothing was evaluated with"):
         rkm.load_evaluation("models:/bare/1")

@@ -91,9 +91,15 @@ def test_the_choices_of_a_search_are_params_of_its_folds(data, client):
     scorer = rk.make_scorer("AP")
     search = GridSearchCV(rk.QueryRanker(Ridge()), {"estimator__alpha": [1.0, 1e4]}, cv=2, scoring=scorer)
     result = rk.cross_validate(search, data, measures="AP", cv=3)
-    children = rkm.log(result, folds=True).children
-    chosen = [client.get_run(child.run_id).data.params["estimator__alpha"] for child in children]
+    parent = rkm.log(result, folds=True)
+    chosen = [client.get_run(child.run_id).data.params["alpha"] for child in parent.children]
     assert chosen == [str(alpha) for alpha in result.best_params["estimator__alpha"]]
+    params, bare = (client.get_run(run.run_id).data.params for run in (parent, rkm.log(rk.cross_validate(
+        Ridge(), data, measures="AP", cv=3
+    ))))  # fmt: skip
+    assert set(bare) <= set(params), "the names of the bare ranker"
+    assert params["estimator"] == "Ridge"
+    assert params["alpha"] == (chosen[0] if len({*chosen}) == 1 else f"[{', '.join(chosen)}]")
 
 
 def test_several_rankers_are_runs_below_one(data, client):

@@ -143,3 +143,15 @@ def test_it_waits_in_the_spool_for_a_store_that_is_away(table, store, monkeypatc
     run = send(upload, uri=store)
     loaded = mlflow.pyfunc.load_model(f"models:/{run.models[0]}")
     np.testing.assert_array_equal(loaded.predict(X), ranker.predict(X))
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("estimator", [LGBMRanker(n_estimators=3, verbose=-1), Ridge()])
+def test_whole_numbers_are_served_in_any_width(estimator):
+    """A column that was trained as int32, such as pandas' hour, arrives as int64."""
+    hours = np.tile(np.arange(12), 5)
+    rows = pd.DataFrame({"hour": hours.astype("int32"), "stars": hours.astype("uint8")})
+    ranker = rk.QueryRanker(estimator).fit(rows, hours % 3, qid=np.repeat(np.arange(6), 10))
+    served = mlflow.pyfunc.load_model(rkm.log_ranker(ranker, X=rows).model_uri)
+    for width in ("int64", "int32"):
+        np.testing.assert_array_equal(served.predict(rows.astype(width)), ranker.predict(rows))
