@@ -670,7 +670,7 @@ def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFr
 
 def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
     """Say which slice is the worst by the first measure."""
-    worst, first = table.iloc[0], evaluation.measure_names[0]
+    worst, first = table.astype(object).iloc[0], evaluation.measure_names[0]
     name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
     size = count(int(worst["n_queries"]), "query")
     return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
@@ -864,7 +864,7 @@ def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
     """Return a mask of the queries of weight 0, which cannot change a mean."""
     if evaluation.weights is None:
         return np.zeros(evaluation.n_queries, dtype=np.bool_)
-    return evaluation.weights == 0
+    return np.asarray(evaluation.weights == 0)
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:
