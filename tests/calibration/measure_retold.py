@@ -56,9 +56,9 @@ the shuffles. Holm calls at least one different in {holm_any}.
 
 LIMITS = """\
 * **Small differences.** With {n} topics and this family, a true difference must be {least:.2f} to {most:.2f},
-  depending on the spread of the pair, to be shown 80 % of the time; {median:.2f} is the median. If the lead of {first} were truly
-  {lead:+.4f}, one planned test at .05 would need about {alone} topics to show it as often, and Bonferroni over
-  {n_pairs} pairs about {family}.
+  depending on the spread of the pair, to be shown 80 % of the time; {median:.2f} is the median.
+  If the lead of {first} were truly {lead:+.4f}, one planned test at .05 would need about {alone} topics
+  to show it as often, and Bonferroni over {n_pairs} pairs about {family}.
 * **Equality.** The {lost} pairs in amber are not shown to be equal. A correction also loses true differences.
 * **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0: if all
   unjudged documents of the loser had the highest grade and none of the winner's were relevant, the order would turn.
