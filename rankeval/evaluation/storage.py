@@ -138,12 +138,16 @@ def weights_of(content: bytes) -> NDArray[np.float64] | None:
     """Read the weights alone of a file that `to_bytes` wrote; None if it has none."""
     import pyarrow.parquet as pq
 
-    from rankeval.io.tables import parquet_table
+    from rankeval.io.tables import parquet_table, whole_parquet
 
     source = pa.BufferReader(content)
-    if "weight" not in pq.read_schema(source).names:
+    with whole_parquet("it"):
+        columns = pq.read_schema(source).names
+    if "weight" not in columns:
         return None
-    return parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
+    weights: NDArray[np.float64]
+    weights = parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
+    return weights
 
 
 def _fields(content: bytes) -> dict[str, Any]:

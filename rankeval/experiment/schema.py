@@ -175,7 +175,7 @@ class SplitConfig(Section):
     salt: str = ""
     """another text gives another test part"""
     column: str | None = None
-    """column of the table that holds the part of each row"""
+    """column of the table with the part of each row"""
     train: list[str] | None = None
     """value of that column for the training part, or list of values; if not given: train"""
     validation: list[str] | None = None
@@ -186,7 +186,7 @@ class SplitConfig(Section):
     """rows with another value, or none: error refuses the table, drop leaves them out with a
     note"""
     time: str | None = None
-    """column of the table that holds the time of each row: numbers, dates or times"""
+    """column of the table with the time of each row: numbers, dates or times"""
     test_from: str | int | float | None = None
     """time at which the test part begins: all queries with a row of this time or later"""
     join_validation: bool = False
@@ -327,7 +327,7 @@ class StepConfig(Section):
     """columns that this step transforms, such as categories, by a ColumnTransformer; the others
     pass through behind them, and all columns lose their names"""
     name: str | None = None
-    """if not given, the name of the class in small letters, as of make_pipeline"""
+    """if not given, the name of the class in small letters, as in make_pipeline"""
 
     @model_validator(mode="before")
     @classmethod
@@ -391,7 +391,7 @@ class RankerConfig(Section):
     """a random search, instead of grid"""
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
     """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the
-    validation part; if there is none, on queries held out of the training rows"""
+    validation part; without one, on queries held out of the training rows"""
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """share of the queries to hold out for early stopping; if not given, 0.1"""
     eval_measure: MeasureName | None = None

@@ -224,10 +224,11 @@ def gathered(stored: Iterable[StoredRun]) -> Project:
     project.runs.extend(run for run in runs if run.place not in copies)
     entries = [entry for run, own in found if run.place not in copies for entry in own]
     project.entries.extend(_once(entries))
-    for data in (data for run in project.runs for data in run.record.data):
-        name = name_by_digest(data.digest)
-        if data.name != name:
-            project.names.setdefault(name, data.name)
+    for run in project.runs:
+        for data in run.record.data:
+            name = name_by_digest(data.digest)
+            if data.name != name:
+                project.names.setdefault(name, data.name)
     return replace(project, n_empty=len(found) - len(runs), n_copies=len(copies))
 
 
