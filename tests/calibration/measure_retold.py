@@ -49,9 +49,9 @@ HALVES = """\
 The run that leads on one half also leads on the other one in {top} of the halves. Where it was chosen, its lead over
 the next run is {chosen:+.4f} on average; for the same two runs on the other half it is {other:+.4f}.
 
-**Nothing to find.** Now shuffle the names of the {n_runs} runs within each topic, {splits:,} times. No run is better then.
-Raw p still calls {raw_pairs:.1f} of {n_pairs} pairs different on average, and at least one pair in {raw_any} of
-the shuffles. Holm calls at least one different in {holm_any}.
+**Nothing to find.** Now shuffle the names of the {n_runs} runs within each topic, {splits:,} times. No run is then
+better than another. Raw p still calls {raw_pairs:.1f} of {n_pairs} pairs different on average, and at least one pair in
+{raw_any} of the shuffles. Holm calls at least one different in {holm_any}.
 """
 
 LIMITS = """\
