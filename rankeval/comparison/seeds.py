@@ -21,7 +21,7 @@ MOST_NOTED = 3
 _SIDES = ("baseline", "system")
 _OVER = (
     "scores of {systems} are means over seeds; p-values and intervals of the table are over {units} alone, and "
-    "hold for these seeds"
+    "apply to these seeds"
 )
 _MOVED = (
     "{system} against {baseline}: {difference:+.3g} {measure} is {size} than what seeds alone move "

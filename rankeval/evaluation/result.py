@@ -277,8 +277,8 @@ class Evaluation(Displayed):
         ----------
         queries : iterable of ids, or array or Series of bool of shape (n_queries,)
             The queries to keep, in any order. An array of bool goes by position, in the order of
-            ``queries``. A Series of bool goes by its index of query ids, which must hold every
-            query and may hold more.
+            ``queries``. A Series of bool goes by its index of query ids, which must contain every
+            query and may contain more.
 
         Returns
         -------
@@ -503,8 +503,8 @@ class Evaluation(Displayed):
         Raises
         ------
         InvalidInput
-            If the role is no plain word, the data set has another one, or the step is no whole
-            number from 0.
+            If the role is not a plain word, the data set has another role, or the step is not a
+            whole number from 0.
         """
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
@@ -670,7 +670,7 @@ def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFr
 
 def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
     """Say which slice is the worst by the first measure."""
-    worst, first = table.iloc[0], evaluation.measure_names[0]
+    worst, first = table.astype(object).iloc[0], evaluation.measure_names[0]
     name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
     size = count(int(worst["n_queries"]), "query")
     return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
@@ -864,7 +864,7 @@ def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
     """Return a mask of the queries of weight 0, which cannot change a mean."""
     if evaluation.weights is None:
         return np.zeros(evaluation.n_queries, dtype=np.bool_)
-    return evaluation.weights == 0
+    return np.asarray(evaluation.weights == 0)
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

@@ -140,7 +140,7 @@ class CrossValidation(Displayed):
         Raises
         ------
         InvalidInput
-            If no question is asked, folds differ, there are fewer than two, or ``other`` is no
+            If no question is asked, folds differ, there are fewer than two, or ``other`` is not a
             CrossValidation.
         ConventionMismatch
             If conventions or judgments of the evaluations differ.
@@ -263,7 +263,7 @@ class CrossValidation(Displayed):
         Raises
         ------
         InvalidInput
-            If the role is no plain word, or the data set has another one.
+            If the role is not a plain word, or the data set has another role.
         """
         settings: Any = self.settings
         if settings is None and self.ranker is not None:

@@ -38,7 +38,7 @@ _FACTS = {
     name: f"{FOLD_START}{name.removeprefix('n_')}"
     for name in ("n_queries", "fit_seconds", "score_seconds")
 }
-"""Columns of the table of folds that are no measures, and the names of their series."""
+"""Columns of the table of folds that are not measures, and the names of their series."""
 
 _OF_DIAGNOSIS = ("measure", "alpha", "n_queries", "notes")
 """Fields of a diagnosis beside its table."""
@@ -125,7 +125,7 @@ def diagnosed(cv: Any) -> tuple[Diagnosis | None, tuple[str, ...]]:
     return diagnosis, diagnosis.findings
 
 
-_CAPTION = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
+_CAPTION = "Folds; metrics are over all queries. Training parts overlap, so folds are not a sample for a test."
 
 
 def record_of_several(children: Mapping[str, Record], folds: pd.DataFrame, name: str) -> Record:

@@ -84,7 +84,7 @@ def assert_no_regression(
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
-    An equal system fails with probability alpha or less, as nearly as the test holds its level. A
+    An equal system fails with probability alpha or less, as nearly as the test keeps its level. A
     candidate passes if its loss is small, or if there are too few queries to show it: the message
     says which loss is found 80 % of the time.
 
@@ -184,9 +184,9 @@ def assert_not_worse(
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
     This is non-inferiority: a candidate whose true loss is the margin or greater passes with
-    probability alpha or less, as nearly as the test holds its level. One query is counted besides
-    that lost all it could, since a change may break queries that are not here. So on few queries an
-    equal system fails too: the message says how often one passes.
+    probability alpha or less, as nearly as the test keeps its level. One more query is counted,
+    with the greatest possible loss, since a change may break queries that are not here. So on few
+    queries an equal system fails too: the message says how often one passes.
 
     Parameters
     ----------
@@ -196,9 +196,10 @@ def assert_not_worse(
     margin : float
         The smallest loss that must not pass, greater than 0, in units of the measure.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. Of several measures each
-        must be shown, so none needs a correction: a candidate that loses the margin by any of them
-        passes with probability alpha or less (Berger, 1982, doi:10.1080/00401706.1982.10487790).
+        What to compare by; may be left out if both sides have one measure. With several measures,
+        each must be shown, so none needs a correction: a candidate that loses the margin by any of
+        them passes with probability alpha or less (Berger, 1982,
+        doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
     test, unseen, unpaired, n_resamples, rng, lower_is_better, groups

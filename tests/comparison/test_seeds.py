@@ -82,7 +82,7 @@ def test_the_table_stays_a_test_over_queries(systems):
     row = compared.seeds.iloc[0]
     assert row["p_value"] > plain.table["p_value"][0]
     contained, moved, others = (note for note in compared.notes if "seeds" in note)
-    assert "over queries alone, and hold for these seeds" in contained
+    assert "over queries alone, and apply to these seeds" in contained
     is_larger = row["difference"] > row["reach_seeds"]
     size = "is larger" if is_larger else "is not larger"
     assert f"{size} than what seeds alone move ({row['reach_seeds']:.3g})" in moved
@@ -151,7 +151,7 @@ def test_several_collections_have_the_note_alone(systems):
     both = {name: {"a": half[name], "b": rest[name]} for name in systems}
     compared = rk.compare(both, baseline="old", n_resamples=99, rng=rng)
     assert compared.seeds is None
-    assert any("hold for these seeds" in note for note in compared.notes)
+    assert any("apply to these seeds" in note for note in compared.notes)
 
 
 def test_nothing_varies():

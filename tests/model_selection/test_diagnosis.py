@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from shown import whole
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeRegressor
@@ -255,7 +256,7 @@ def test_the_findings_are_in_the_record_and_come_back(leaked, tmp_path):
 def test_a_diagnosis_is_shown_whole_and_saved_with_its_result_only(leaked, tmp_path):
     found = leaked.diagnose()
     assert isinstance(found, Diagnosis)
-    assert found.caption in repr(found)
+    assert found.caption in whole(found)
     for shown in (str(found), found.to_markdown(), found._repr_html_()):
         assert "column" in shown
         assert "not made" in shown
