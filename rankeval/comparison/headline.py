@@ -348,7 +348,8 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
     names: dict[str, list[str]] = {state: [] for state in words}
     others = rows[rows["system"] != named.system]
     others = others.sort_values("gain", ascending=False, kind="stable")
-    for row in others[list(_Row._fields)].itertuples():
+    for values in others[list(_Row._fields)].itertuples(index=False):
+        row = _Row(*values)
         state = "good" if row.gain > 0 or claim.hypotheses else "worse" if row.gain < 0 else "equal"
         unshown = "same" if _is_called_equal(row) else "open"
         names[state if row.shown else unshown].append(row.system)
