@@ -491,7 +491,7 @@ def in_a_terminal(*arguments: str, cwd: Path, env: dict[str, str]) -> str:
 
 def without_ledger() -> dict[str, str]:
     """Return the environment of a user whose project keeps the ledger that its file names."""
-    return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+    return {name: value for name, value in os.environ.items() if name not in {"RANKEVAL_LEDGER", "COLUMNS"}}
 
 
 @pytest.fixture(scope="module")

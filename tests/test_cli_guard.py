@@ -63,7 +63,7 @@ def test_the_protocol_runs_from_files_and_the_plan_id_stands_alone_on_stdout(ran
     assert code == 0
     plan = rk.Guard("web").plan(out.strip())
     assert (out, plan.baseline, plan.measure) == (f"{plan.id}\n", "bm25", "AP")
-    assert f"frozen: Plan({plan.id}" in err
+    assert f"Plan {plan.id}: bm25, v2 against" in err
     texts = [line.split("\t") for line in Path("texts.tsv").read_text().splitlines()]
     beir = [json.dumps({"_id": query, "text": text, "metadata": {}}) + "\n" for query, text in texts]
     Path("queries.jsonl").write_text("".join(beir))  # the same texts, so the same collection

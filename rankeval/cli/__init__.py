@@ -202,7 +202,7 @@ def run(
     if result.tracked and checked.tracking:
         name = checked.tracking.host
         label = f"{hosts.host(name).label or name}:"
-        tell(f"{label:<8} {from_here(result.tracked.where)}")
+        tell(f"{label:<8} {from_here(result.tracked.where)}", fill=False)
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
@@ -672,7 +672,7 @@ def push(
     destination = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
         tracked = offer.push(read_record(folder), name=folder.absolute().name, **destination)
-        tell(f"{folder}: {from_here(tracked.where)}")
+        tell(f"{folder}: {from_here(tracked.where)}", fill=False)
 
 
 @app.command("site")
