@@ -445,8 +445,8 @@ def genai_scorer(
         The field with the id of a document, such as ``"metadata.doc_uri"``. By default a usual name
         that all documents of the row have.
     qid : str, optional
-        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; else the
-        only input, if it is a short text; else a hash of the inputs.
+        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; without
+        these the only input, if it is a short text, or else a hash of the inputs.
     convention : str or Convention, default "rankeval"
         The rules, as in `rankeval.evaluate`.
 

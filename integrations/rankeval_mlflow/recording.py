@@ -42,7 +42,7 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.packing.nodes import beside_others, node_of, with_given
+from rankeval_mlflow.packing.nodes import beside_others, node_of, with_given, with_texts
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
@@ -153,6 +153,7 @@ def log(
     slices: Any = None,
     folds: bool | None = None,
     report: bool = True,
+    needs: Any = None,
     page: str | None = None,
     model_id: str | None = None,
     model_version: Any | None = None,
@@ -177,8 +178,8 @@ def log(
     nested run.
 
     A Comparison gives it differences: ``difference/nDCG_at_10``, with the ends of its adjusted
-    interval (``_ci_low``, ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They hold no
-    name of a system, so that the comparisons of many releases are one column and one chart. The
+    interval (``_ci_low``, ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They contain
+    no name of a system, so that the comparisons of many releases are one column and one chart. The
     parameters ``system`` and ``baseline`` name the pair: the baseline and the best of the others.
     If all pairs of three or more systems are compared, no difference is a metric.
 
@@ -199,7 +200,7 @@ def log(
       ``ab_test/B/ctr``; ``click_rate/position_1``; ``log_checks/impressions without a click``;
       ``propensities/position_2``; ``perplexity/all``; ``policy_value/snips``, with
       ``_effective_share`` and ``_effective_clicks``;
-    * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like; those of a profile
+    * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and others; those of a profile
       with a name have it within, ``profile/bm25/latency_p50_ms``.
 
     An undefined number is not logged as a metric; ``notes.txt`` among the artifacts says why. A
@@ -216,7 +217,7 @@ def log(
     name : str, optional
         For a cross-validation, the name of its new run. For a Comparison and the other results, the
         name of the folder for its artifacts, by default the kind. A second one of a kind in the
-        same run needs another name, which stands in its metrics: ``difference/final/nDCG_at_10``,
+        same run needs another name, which is part of its metrics: ``difference/final/nDCG_at_10``,
         ``agreement/final/observed``.
     role : str, optional
         The role of the data: "train", "dev", "test" or another plain word; by default "dev", and
@@ -238,6 +239,10 @@ def log(
         Whether each fold is a nested run too, only for a cross-validation.
     report : bool, default True
         Whether to draw the page. Without it, logging takes less time.
+    needs : mapping, Series, frame or path, optional
+        The texts of queries by id, as in ``rankeval.report.report_for_queries``, for the page of an
+        evaluation, a cross-validation or a comparison: it has them beside the ids. The server gets
+        these texts.
     page : str, optional
         A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the
         report.
@@ -260,10 +265,10 @@ def log(
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says
         how to send it.
     InvalidInput
-        If it is no result, a study without a trial that has ended or with trials of different
-        measures, or a result that an option does not belong to; the role or the name is no
-        plain word; the attribute does not fit the queries; there is no such version; or the run
-        already holds another result of this name, or an evaluation of this role that is of the same
+        If it is not a result, a study without a trial that has ended or with trials of different
+        measures, or a result that an option does not belong to; the role or the name is not a plain
+        word; the attribute does not fit the queries; the version does not exist; or the run already
+        has another result of this name, or an evaluation of this role that is of the same
         step, on other data, or without a step if this one has one (and the other way round).
 
     Examples
@@ -297,6 +302,7 @@ def log(
     )
     record = record_of(result, options)
     node = with_given(node_of(record, _label(record, name), report=report), facts)
+    node = with_texts(node, needs)
     if record.kind == "study" and (run_id or mlflow.active_run()):
         node = beside_others(node)
     version = None if model_version is None else registered_version(model_version)
@@ -400,11 +406,11 @@ def log_ranker(
         served model puts columns in order and leaves others out, such as ``qid``; and the saved
         model must give the same scores. The first three rows are kept as the input example, which
         everybody sees who sees the model. Columns of categories are coded by the categories of
-        ``fit``, from texts too; if the ranker is no QueryRanker, by those of X. Whole numbers and
-        truth values may be missing in a request if the ranker scores that, whether X has gaps or
-        not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by
-        their place, not by name: a frame in another order than that of ``fit`` gets other scores,
-        and no error. So does any MLflow model of these libraries without a signature.
+        ``fit``, from texts too; if the ranker is not a QueryRanker, by those of X. Whole numbers
+        and truth values may be missing in a request if the ranker scores that, whether X has gaps
+        or not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns
+        by their place, not by name: a frame in another order than that of ``fit`` gets other
+        scores, and no error. So does any MLflow model of these libraries without a signature.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     registered_model_name : str, optional

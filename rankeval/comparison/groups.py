@@ -192,7 +192,7 @@ def query_groups(
     without = np.isin(of, np.flatnonzero(is_missing))
     names = few(queries[without].tolist())
     lacking = f"{without.sum()} of {count(n, unit)} have no group: {names}"
-    alone = f"give each a group; a {unit} that stands alone has one of its own"
+    alone = f"give each {unit} a group; one without others gets a group of its own"
     refuse((without.any(), lacking, alone), kind=QueryIdError, argument="groups")
     for number, rows in enumerate(collections.values()):
         of[rows] += number * len(places)

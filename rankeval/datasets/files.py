@@ -244,8 +244,8 @@ def load_table_parts(
     Raises
     ------
     InvalidInput
-        If a row belongs to no part, a query has rows in two parts, or a value that is named stands
-        for two parts or is in no row.
+        If a row belongs to no part, a query has rows in two parts, or a value is named for two
+        parts or is in no row.
     UnknownName, FileFormatError, LimitExceeded
         As in `load_table`.
 
@@ -286,7 +286,7 @@ def read_table(
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
     note = (
-        f"columns that are no features: {reasons}; list the features to choose others, or name "
+        f"columns that are not features: {reasons}; list the features to choose others, or name "
         "categories"
     )
     return table, [note]

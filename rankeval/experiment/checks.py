@@ -95,7 +95,7 @@ def check_run(config: ExperimentConfig) -> DataParts:
     InvalidInput
         If a ranker cannot be trained on 20 queries of dev, among them some with empty cells.
     GuardRefusal
-        If a part to train on holds registered test content, or queries of the test part.
+        If a part to train on contains registered test content, or queries of the test part.
     """
     from rankeval.experiment.training import fit_few
 

@@ -43,7 +43,7 @@ from rankeval.io.opening import MASKED, WHOLE
 from rankeval.io.words import Grades, graded, words_remedy
 
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
-"""The columns that hold ids, in the order in which they are checked."""
+"""The columns with ids, in the order in which they are checked."""
 
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 

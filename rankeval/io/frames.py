@@ -310,9 +310,9 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
             if isinstance(numbers, count):
                 remedy = "keep its best place"
             elif first != number:
-                remedy = f"{first} and {number} are given: find out which of them holds"
+                remedy = f"{first} and {number} are given: find out which of them is right"
             raise InvalidInput(
-                f"document {document!r} stands twice in the list of query {query!r}", remedy=remedy
+                f"document {document!r} occurs twice in the list of query {query!r}", remedy=remedy
             )
         listed[document] = number
     return listed

@@ -118,7 +118,7 @@ def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRo
     if b"#" in data:
         if swallowed := _SWALLOWED.search(data):
             line = data.count(b"\n", 0, swallowed.start()) + 1
-            problem = "the comment holds another row: is a line end missing?"
+            problem = "the comment contains another row: is a line end missing?"
             raise FileFormatError(f"{where}, line {line}: {problem}")
         text = _COMMENT.sub(b"", data)
     # Comments are cut off before, since scikit-learn drops them and _LOOSE must not look into them.

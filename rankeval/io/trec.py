@@ -122,7 +122,7 @@ _NAMED = {
 }
 """Names of the columns of cells between tabs, for three cells in a row, for four and so on."""
 _OPEN = (
-    "column 2 tells the rows of each query apart: say format='ir_datasets' (-R ir_datasets) if it "
+    "column 2 differs between the rows of each query: give format='ir_datasets' (-R ir_datasets) if it "
     "is the document, or format='ndeval' (-R ndeval) if it is a judge or a subtopic"
 )
 
@@ -482,7 +482,7 @@ def _check_tag(fields: list[str], where: str, layout: TrecColumns) -> None:
     # it. Its rank is the fourth word or a later one: "a 1 2" is a tag.
     ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
     faults = (
-        ("Q0" in words or any(ranked), "the tag holds another row: is a line end missing?"),
+        ("Q0" in words or any(ranked), "the tag contains another row: is a line end missing?"),
         (len(words) > _TAG_WORDS, f"a tag has {_TAG_WORDS} words at most"),
         (not fields[3].isdigit() or NUMBER.fullmatch(words[0]), "ids must not hold blanks"),
     )

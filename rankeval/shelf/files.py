@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT = "results"
 _NAME = "record.json"  # `folder.NAME`, without its imports
 _VIEWS = {"report": "report.html", "queries": "queries.html"}
-"""Titles and files of the pages that may stand beside a record."""
+"""Titles and files of the pages that may accompany a record."""
 
 
 def _push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:

@@ -255,5 +255,5 @@ def _refuse_other(folder: Folder) -> None:
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:
-        problem = f"{where} holds the parts of another call: {'; '.join(differ)}"
+        problem = f"{where} contains the parts of another call: {'; '.join(differ)}"
         raise InvalidInput(problem, remedy="give another folder, or remove this one")

@@ -374,5 +374,5 @@ def test_a_document_given_twice_is_named_with_its_lines(tmp_path: Path, name):
     with pytest.raises(InvalidInput, match=r"qrels: document 'd1' stands twice .*qrels, lines 1 and 2;"):
         rk.evaluate(tmp_path / "qrels", {"q1": {"d1": 1.0}})
     (tmp_path / "qrels").write_bytes(b"q1 a d1 1\nq1 b d1 2\nq1 a d1 1\n")
-    with pytest.raises(InvalidInput, match=r"stands twice for aspect 'a' .*qrels, lines 1 and 3;"):
+    with pytest.raises(InvalidInput, match=r"occurs twice for aspect 'a' .*qrels, lines 1 and 3;"):
         rk.evaluate(Qrels.read(tmp_path / "qrels", format="ndeval"), {"q1": {"d1": 1.0}})

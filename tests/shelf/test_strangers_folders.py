@@ -173,7 +173,7 @@ def test_parts_within_parts_end_somewhere(tmp_path):
     for level in reversed(range(depth)):
         part = [{"name": "a", "path": "a", "hash": f"sha256:{seal}"}] if seal else []
         seal = put(tmp_path.joinpath(*["a"] * level), {**EMPTY, "parts": part})
-    with pytest.raises(FileFormatError, match="too many parts stand within each other"):
+    with pytest.raises(FileFormatError, match="its parts are nested too deeply"):
         rk.read_record(tmp_path)
 
 
@@ -239,5 +239,5 @@ def test_keys_that_a_later_version_adds_are_passed_over(tmp_path):
 def test_a_place_without_a_record_is_named(place, tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidInput, match=rf"{place}' holds no record: there is no record\.json"):
+    with pytest.raises(InvalidInput, match=rf"{place}' has no record: there is no record\.json"):
         rk.load(tmp_path / place)

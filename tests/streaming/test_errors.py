@@ -187,7 +187,7 @@ def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data)
         ({"name": "b"}, 'name is null there and "b" here'),
         ({"query_weight": {1: 2.0}}, "weights is"),
     ):
-        with pytest.raises(InvalidInput, match=rf"holds the parts of another call: {said}"):
+        with pytest.raises(InvalidInput, match=rf"contains the parts of another call: {said}"):
             evaluate(data, folder=scores, **how)
     Log.made(1).write(data)
     with pytest.raises(InvalidInput, match="another call: data is"):
