@@ -287,6 +287,8 @@ def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in a directory of its own, so that no store or ledger is found by accident."""
     monkeypatch.chdir(tmp_path)
+    # The terminal is wide, so that no sentence is broken: see test_cli_width.py for others.
+    monkeypatch.setenv("COLUMNS", "2000")
     # `mlflow.set_experiment` leaves the id in the environment, where the next test's programs would find it.
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
@@ -298,13 +300,10 @@ def rankeval(
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Return a function that runs the command line in this process and gives exit code, stdout and stderr.
 
-    The terminal is wide, so that no sentence is broken, and stderr comes without the next command to type: see
-    test_cli_width.py for both.
+    Stderr comes without the next command to type: see test_cli_width.py.
     """
     from rankeval import cli
     from rankeval.contamination import refusal
-
-    monkeypatch.setenv("COLUMNS", "2000")
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from _pytest.mark import ParameterSet
 
+from rankeval._display import view_of
+
 
 def each_row(
     names: str | Iterable[str], rows: Iterable[Any], *, ids: Iterable[str] | Callable[[Any], Any] | None = None
@@ -64,3 +66,8 @@ def each_row(
         return law_of_the_table
 
     return decorate
+
+
+def in_full(result: Any) -> str:
+    """Return a result with all its rows and notes, as the command line prints it in a wide terminal."""
+    return f"{view_of(result).to_text(width=2000, lines=None)}\n"

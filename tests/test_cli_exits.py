@@ -166,7 +166,7 @@ def test_a_terminal_without_the_letters_shows_their_codes():
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"},
     )
-    assert (done.returncode, b"r\\xe4" in done.stdout, done.stderr) == (0, True, b"")
+    assert (done.returncode, b"r\\xe4" in done.stdout, done.stderr[:6]) == (0, True, b"next: ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

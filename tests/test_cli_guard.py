@@ -63,7 +63,7 @@ def test_the_protocol_runs_from_files_and_the_plan_id_stands_alone_on_stdout(ran
     assert code == 0
     plan = rk.Guard("web").plan(out.strip())
     assert (out, plan.baseline, plan.measure) == (f"{plan.id}\n", "bm25", "AP")
-    assert f"rankeval guard open web {plan.id}" in err
+    assert f"Plan {plan.id}: bm25, v2 against" in err
     texts = [line.split("\t") for line in Path("texts.tsv").read_text().splitlines()]
     beir = [json.dumps({"_id": query, "text": text, "metadata": {}}) + "\n" for query, text in texts]
     Path("queries.jsonl").write_text("".join(beir))  # the same texts, so the same collection
@@ -166,7 +166,7 @@ def test_verify_says_that_a_project_has_no_entry_in_a_whole_ledger(rankeval):
     assert rankeval("guard", "verify", "web")[2] == ""
     code, out, err = rankeval("guard", "verify", "wbe")
     assert (code, "is whole; head" in out) == (0, True)
-    assert err == "project 'wbe' has no entry in it: it holds those of 'web'\n"
+    assert err == "project 'wbe' has no entry in it; its entries are of other projects: 'web'\n"
     assert rankeval("guard", "verify", "web", "--ledger", "nowhere")[0] == 2
 
 
@@ -286,7 +286,7 @@ def test_the_doctor_names_the_ledger_its_head_and_its_faults(rankeval, monkeypat
         (["freeze", "p", "held-out", "a=bm25.run", "a=v2.run", "--qrels", "qrels.txt"], "two systems are called 'a'"),
         (
             ["freeze", "p", "held-out", "a=one.txt", *TABLE, "--part", "part"],
-            "files hold other content than 'held-out'",
+            "the content of the files is not that of 'held-out'",
         ),
         (["open", "p", "abc", "--qrels", "qrels.txt"], "plans of project 'p' begin with 'abc'"),
         (["looks", "p", "nothing"], "no collection 'nothing'"),

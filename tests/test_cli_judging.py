@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tables import each_row
+from tables import each_row, in_full
 
 import rankeval as rk
 
@@ -40,7 +40,7 @@ def collection() -> dict[str, dict[str, int]]:
 def test_a_pool_is_printed_with_what_each_run_adds_and_the_time_it_takes(rankeval):
     code, out, err = rankeval("judging", "pool", "bm25.run", "v2.run", "--depth", "3", "--minutes", "2")
     made = rk.judging.pool({"bm25.run": "bm25.run", "v2.run": "v2.run"}, depth=3)
-    assert (code, out) == (0, f"{made}\n")
+    assert (code, out) == (0, in_full(made))
     hours = made.cost(minutes=2).loc["all", "hours"]
     assert err == f"to judge: {len(made.table)} documents, {hours:.1f} hours if one takes 2 minutes\n"
 
@@ -92,7 +92,7 @@ def test_agreement_is_that_of_two_files_or_of_one_with_judges(rankeval):
     people, machine = rk.Qrels.read("human.qrels"), rk.Qrels.read("machine.qrels")
     assert (code, table) == (
         0,
-        f"{rk.judging.agreement({'human.qrels': people, 'machine.qrels': machine}, level='ordinal')}\n",
+        in_full(rk.judging.agreement({"human.qrels": people, "machine.qrels": machine}, level="ordinal")),
     )
     both = [one.to_frame().assign(aspect=name) for name, one in (("h", people), ("m", machine))]
     rk.Qrels.from_frame(pd.concat(both)).write("both.qrels")
@@ -114,7 +114,7 @@ def test_a_machine_is_calibrated_by_people(rankeval):
     found = rk.judging.calibrate(people, machine, baseline="bm25.run", alpha=0.1)
     options = ("--baseline", "bm25.run", "-m", "AP", "--alpha", "0.1")
     code, out, _ = rankeval(*call, *options)
-    assert (code, out) == (0, f"{found}\n")
+    assert (code, out) == (0, in_full(found))
     code, out, err = rankeval(*call, *options, "--format", "json")
     (row,) = json.loads(out)
     assert code == 0

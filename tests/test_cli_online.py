@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tables import each_row
+from tables import each_row, in_full
 
 import rankeval as rk
 
@@ -39,7 +39,7 @@ def runs() -> dict[str, dict[str, list[str]]]:
 
 def test_checks_print_all_that_was_found_and_left_out(rankeval, log):
     code, out, _ = rankeval("online", "checks", "log.csv")
-    assert (code, out) == (0, f"{log.checks()}\n")
+    assert (code, out) == (0, in_full(log.checks()))
     code, out, err = rankeval("online", "checks", "lists.jsonl", "--format", "json")
     found = {row["check"]: row["found"] for row in json.loads(out)}
     assert code == 0
@@ -56,7 +56,7 @@ def test_rates_are_those_of_python_by_one_column_or_several(rankeval, log):
     assert "note: Click rate by position" in err
     assert rankeval("online", "rates", "log.csv", "--by", "arm", "--by", "docid")[:2] == (
         0,
-        f"{log.click_rates(by=['arm', 'docid'])}\n",
+        in_full(log.click_rates(by=["arm", "docid"])),
     )
 
 
@@ -144,7 +144,7 @@ def test_an_ab_test_is_that_of_python(rankeval, suffix):
     call = ["online", "ab", f"users.{suffix}", "--unit", "who", "--metric", "ctr=clicks/views", "-m", "bought=orders"]
     call += ["-m", "orders", "--control", "B", "--alpha", "0.1"]
     code, out, _ = rankeval(*call)
-    assert (code, out) == (0, f"{test}\n")
+    assert (code, out) == (0, in_full(test))
     code, out, err = rankeval(*call, "--format", "json")
     assert [row["estimate"] for row in json.loads(out)] == test.table["estimate"].tolist()
     assert f"note: {test.headline}" in err
@@ -171,10 +171,10 @@ def test_shares_covariates_and_looks_of_an_ab_test_are_those_of_python(rankeval)
     before = {"orders": "before", "opv": ("before", "views_before")}
     how = {"metrics": metrics, "covariates": before, "shares": {"A": 0.1, "B": 0.9}}
     frame = frame.astype({"user": str})
-    assert rankeval(*call)[:2] == (0, f"{rk.online.ab_test(frame, **how)}\n")
+    assert rankeval(*call)[:2] == (0, in_full(rk.online.ab_test(frame, **how)))
     looked = rk.online.ab_test(frame, **how, looks=rk.online.looks_plan(4), look=2)
     code, out, err = rankeval(*call, "--looks", "4", "--look", "2")
-    assert (code, out, err) == (0, f"{looked}\n", "")
+    assert (code, out, err) == (0, in_full(looked), "")
     assert "This is look 2 of 4" in out
 
 
@@ -202,8 +202,8 @@ def test_columns_of_a_log_are_named_and_wrong_names_refused(rankeval, log):
     own = Path("log.csv").read_text().replace("docid", "sku").replace("clicked", "bought")
     Path("own.csv").write_text(own)
     named = ("--column", "docid=sku", "--column", "clicked=bought")
-    assert rankeval("online", "checks", "own.csv", *named)[:2] == (0, f"{log.checks()}\n")
-    assert rankeval("online", "rates", "own.csv", *named)[:2] == (0, f"{log.click_rates()}\n")
+    assert rankeval("online", "checks", "own.csv", *named)[:2] == (0, in_full(log.checks()))
+    assert rankeval("online", "rates", "own.csv", *named)[:2] == (0, in_full(log.click_rates()))
     for wrong in ("tz=sku", "clicks=sku", "docids=sku"):
         code, _, err = rankeval("online", "checks", "own.csv", "--column", wrong)
         assert (code, len(err.splitlines())) == (2, 1)

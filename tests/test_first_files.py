@@ -191,7 +191,7 @@ def test_the_workflow_is_that_of_the_guide(rankeval):
     """But for the path of the test."""
     rows().to_csv("shop.csv", index=False)
     assert rankeval("init", "shop.csv")[0] == 0
-    guide = (ROOT / "examples" / "guides" / "relevance_ci.md").read_text(encoding="utf-8")
+    guide = (ROOT / "examples" / "guides" / "relevance_tests.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```yaml relevance.yml\n(.*?)```", guide, re.DOTALL)
     assert Path(WORKFLOW).read_text(encoding="utf-8").replace("tests/test_relevance.py", "test_relevance.py") == shown
 

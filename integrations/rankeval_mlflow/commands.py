@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from rankeval._registry import chosen
 from rankeval.cli.exits import OwnAnswers
 from rankeval.cli.inputs import by_query
 from rankeval.cli.options import OPTIONS, PANELS, TEXT, TEXTS, WIDE, Format, options
-from rankeval.cli.output import print_frame, print_result, print_rows, tell
+from rankeval.cli.output import from_here, print_frame, print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read_payload, spool_directory, waiting
 
@@ -136,9 +137,8 @@ def list_all(
         return {"then": "rankeval mlflow resend"}
     from rankeval_mlflow.reading.listing import logged_runs
 
-    runs = [_run_row(run) for run in logged_runs(experiment, uri)]
-    if output is Format.table:
-        runs = [[_short(run_id), *others] for run_id, *others in runs]
+    in_short = output is Format.table and not WIDE.get()
+    runs = [_run_row(run, in_short=in_short) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], runs, output, "no run has an evaluation")
     if held_up := waiting():
         tell(f"{len(held_up)} pending: rankeval mlflow list --waiting", to_stderr=True)
@@ -189,6 +189,8 @@ def leaderboard(
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
     board = rank(experiment, data=data_set, limit=most, **settings)
+    if output is Format.table and not WIDE.get():
+        board = replace(board, table=board.table.assign(run_id=board.table["run_id"].str[:_SHORT]))
     print_result(board, output)
     for other in board.others.itertuples(index=False) if output is not Format.table else ():
         tell(f"not ranked: {other.run_id} {other.system}: {other.reason}", to_stderr=True)
@@ -196,11 +198,6 @@ def leaderboard(
 
 _SHORT = 8
 _BEGINNING = re.compile(rf"[0-9a-f]{{{_SHORT},31}}")
-
-
-def _short(run_id: str) -> str:
-    """Return the first characters of an id, unless the table may be wide."""
-    return run_id if WIDE.get() else run_id[:_SHORT]
 
 
 def _whole_ids(names: Sequence[str | None], uri: str | None) -> list[Any]:
@@ -218,11 +215,13 @@ def _whole_ids(names: Sequence[str | None], uri: str | None) -> list[Any]:
     return [whole.get(name, name) if name else name for name in names]
 
 
-def _run_row(run: LoggedRun) -> list[str]:
-    metrics = ", ".join(f"{key} {value:.4f}" for key, value in sorted(run.metrics.items()))
+def _run_row(run: LoggedRun, *, in_short: bool) -> list[str]:
+    ends = ("_ci_low", "_ci_high") if in_short else ()
+    shown = [(key, value) for key, value in sorted(run.metrics.items()) if not key.endswith(ends)]
+    metrics = ", ".join(f"{key} {value:.4f}" for key, value in shown)
     is_said = metrics and run.metrics_role and len(run.roles) > 1
     return [
-        run.run_id,
+        run.run_id[:_SHORT] if in_short else run.run_id,
         run.name,
         ", ".join(run.roles),
         f"{run.metrics_role}: {metrics}" if is_said else metrics,
@@ -268,12 +267,10 @@ def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
     except RankevalError as error:
         tell(f"{upload.id}: {error}", to_stderr=True)
         return False
-    done = (
-        f"sent to run {tracked.run_id}; see {tracked.where}"
-        if tracked
-        else "another process took care of it"
-    )
+    done = f"sent to run {tracked.run_id}" if tracked else "another process took care of it"
     tell(f"{upload.id}: {done}")
+    if tracked:
+        tell(from_here(tracked.where), fill=False)
     return True
 
 
@@ -425,7 +422,8 @@ def _tell_promotion(done: Promotion) -> None:
     if done.floors is not None:
         print_frame(done.floors, Format.table)
     if done.run_id is not None:
-        tell(f"record: run {done.run_id}; see {done.where}")
+        tell(f"record: run {done.run_id}")
+        tell(from_here(str(done.where)), fill=False)
     if not done:
         raise typer.Exit(1)
 

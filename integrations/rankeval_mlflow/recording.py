@@ -42,7 +42,7 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.packing.nodes import beside_others, node_of, with_given
+from rankeval_mlflow.packing.nodes import beside_others, node_of, with_given, with_texts
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
@@ -153,6 +153,7 @@ def log(
     slices: Any = None,
     folds: bool | None = None,
     report: bool = True,
+    needs: Any = None,
     page: str | None = None,
     model_id: str | None = None,
     model_version: Any | None = None,
@@ -238,6 +239,10 @@ def log(
         Whether each fold is a nested run too, only for a cross-validation.
     report : bool, default True
         Whether to draw the page. Without it, logging takes less time.
+    needs : mapping, Series, frame or path, optional
+        The texts of queries by id, as in ``rankeval.report.report_for_queries``, for the page of an
+        evaluation, a cross-validation or a comparison: it has them beside the ids. The server gets
+        these texts.
     page : str, optional
         A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the
         report.
@@ -297,6 +302,7 @@ def log(
     )
     record = record_of(result, options)
     node = with_given(node_of(record, _label(record, name), report=report), facts)
+    node = with_texts(node, needs)
     if record.kind == "study" and (run_id or mlflow.active_run()):
         node = beside_others(node)
     version = None if model_version is None else registered_version(model_version)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ import pandas as pd
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.result import worst_first
+from rankeval.io.texts_by_id import as_texts
 from rankeval.report import report_for_evaluation, report_for_judging
-from rankeval.report.queries import TextTable
+from rankeval.report.queries import QueryTable, TextTable
 from rankeval_mlflow.run_names import MAX_TAG, short_name
 
 NAME = "Rankings"
@@ -41,6 +43,7 @@ MOST_QUERIES = 1000
 REPORT = "report.html"
 QUERIES = "queries.json"
 RANKERS = "rankers.json"
+NEEDS, QUERY_TABLE = "needs", "query_table"  # options of drawings
 Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
@@ -131,17 +134,30 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
         return {}
     drawn = {QUERIES: worst_first_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
-        words = {name: options[name] for name in ("role", "said") if name in options}
+        words = {name: options[name] for name in ("role", "said", NEEDS) if name in options}
         slices = TextTable(**options["slices"]) if "slices" in options else None
         drawn[REPORT] = report_for_evaluation(evaluation, **words, slices=slices).encode()
     return drawn
 
 
-def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
+def _comparison(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     comparison = Comparison.from_json(content.decode())
     baseline = comparison.settings.baseline
     title = "Comparison" if baseline is None else f"Comparison against {baseline}"
-    return {REPORT: report_for_judging([comparison], title=title).encode()}
+    queries = None
+    if QUERY_TABLE in options:
+        held = options[QUERY_TABLE]
+        queries = QueryTable(**{**held, "first": TextTable(**held["first"])})
+    page = report_for_judging([comparison], title=title, needs=options.get(NEEDS), queries=queries)
+    return {REPORT: page.encode()}
+
+
+def with_needs(drawings: Sequence[Any], needs: Any) -> tuple[Any, ...]:
+    """Return drawings whose pages have the texts of queries beside their ids."""
+    texts = {str(query): text for query, text in as_texts(needs, NEEDS, "qid").items()}
+    return tuple(
+        replace(drawing, options={**drawing.options, NEEDS: texts}) for drawing in drawings
+    )
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:

@@ -202,7 +202,7 @@ def run(
     if result.tracked and checked.tracking:
         name = checked.tracking.host
         label = f"{hosts.host(name).label or name}:"
-        tell(f"{label:<8} {from_here(result.tracked.where)}")
+        tell(f"{label:<8} {from_here(result.tracked.where)}", fill=False)
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
@@ -526,8 +526,7 @@ def search(
     documents = f"{count(len(texts), 'document')}, {empty_documents:,} empty"
     say(f"{documents}; {count(len(needs), 'query')}, {empty_queries:,} empty")
     n_barren = len(needs) - len({*run.qid.to_pylist()})
-    written = "" if out is None else f", written to {out}"
-    say(f"{count(len(run), 'row')}{written}; {count(n_barren, 'query')} found nothing")
+    say(f"{count(len(run), 'row')}; {count(n_barren, 'query')} found nothing")
 
 
 @app.command()
@@ -673,7 +672,7 @@ def push(
     destination = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
         tracked = offer.push(read_record(folder), name=folder.absolute().name, **destination)
-        tell(f"{folder}: {from_here(tracked.where)}")
+        tell(f"{folder}: {from_here(tracked.where)}", fill=False)
 
 
 @app.command("site")

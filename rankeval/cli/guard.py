@@ -21,10 +21,11 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
+from rankeval._display import view_of
 from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell, tell_all
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -181,7 +182,7 @@ def freeze(
         guard, collection, files, _registered_digests(project, collection, ledger)
     )
     plan = guard.freeze(registered, systems=files.systems(systems), **arguments)
-    say(f"frozen: {plan!r}")
+    say(view_of(plan).to_text(width=None, lines=None))
     say("to open it, name the same files of the collection")
     typer.echo(plan.id)
     return {"plan": plan.id} | files.named()
@@ -289,7 +290,7 @@ def gate(
     declared = guard.gate(registered, **arguments)
     following = {"more": "NAME=PATH", **files.named()}
     if candidate is None:
-        tell(str(declared))
+        tell_all(declared)
         return following
     decision = declared.decide(*next(iter(systems.items())))
     tell(decision.words)

@@ -19,7 +19,7 @@ from rankeval._checks import count
 from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import Reading, by_file_name, evaluations
 from rankeval.cli.options import Format, options
-from rankeval.cli.output import noted, print_frame, print_result, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, say, tell_all
 
 judging_app: typer.Typer = command_group(
     "Make a test collection: pools, sheets, agreement, machine judges."
@@ -54,7 +54,7 @@ def pool(
     made = pooled({name: noted(run) for name, run in reading.rankings(runs)}, depth=depth)
     waiting = made.order(**arguments)
     if output is Format.table:
-        tell(str(made))
+        tell_all(made)
     else:
         print_frame(waiting.assign(found_by=waiting["found_by"].map(" ".join)), output)
     cost = made.cost(minutes=minutes).loc["all"]

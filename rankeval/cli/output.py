@@ -189,21 +189,27 @@ def print_result(result: Any, output: Format) -> None:
         return
     from rankeval.comparison.tables import caption_of
 
-    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     if output is Format.table:
-        tell(view_of(result).to_text(width=room(), lines=None))
+        tell_all(result)
         return
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
 
 
+def tell_all(result: Any) -> None:
+    """Print a result as a session shows it, with all its rows and notes."""
+    tell(view_of(result).to_text(width=room(), lines=None))
+
+
 def print_frame(frame: pd.DataFrame, output: Format, spare: Sequence[str] = ()) -> None:
     """Print a frame by `print_rows`; the table lacks the spare columns, unless it may be wide."""
-    if spare and output is Format.table and not WIDE.get():
-        frame = frame.drop(columns=[*spare])
-        say(f"--wide shows more columns: {', '.join(spare)}")
-    print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
+    is_narrow = bool(spare) and output is Format.table and not WIDE.get()
+    shown = frame.drop(columns=[*spare]) if is_narrow else frame
+    print_rows(list(shown.columns), list(shown.itertuples(index=False, name=None)), output)
+    if is_narrow:
+        tell(f"* --wide shows more columns: {', '.join(spare)}")
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:

@@ -79,7 +79,7 @@ def drawn(
 
 def _means(record: ComparisonRecord, means: pd.DataFrame) -> Figure:
     names = {"system": "label", "mean": "difference", "measure": "group"}
-    key = [("line", f"{100 * record.settings.confidence_level:g} % interval")]
+    key = [("line", f"{100 * record.settings.confidence_level:g}% interval")]
     lines = means.rename(columns=names).assign(better=True)
     return comparisons.intervals(lines, xlabel="mean", caption=record.caption, key=key)
 
@@ -133,7 +133,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
 
 def _intervals_key(record: ComparisonRecord, rows: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the lines of the legend: the intervals, and the marks of rows that are not shown."""
-    settings, alone = record.settings, f"{100 * record.settings.interval_level:g} % interval"
+    settings, alone = record.settings, f"{100 * record.settings.interval_level:g}% interval"
     if len(record.table) > 1:
         alone += " of each pair alone"
     key = [("line", alone)]
@@ -154,7 +154,7 @@ def _on_adjusted(record: ComparisonRecord) -> str:
     by_part = ""
     if n_parts:
         by_part = f" (all), {settings.family_words(n_parts)} (by {settings.grouped})"
-    wide = "" if level == settings.interval_level else f", {100 * level:g} %"
+    wide = "" if level == settings.interval_level else f", {100 * level:g}%"
     return f"interval adjusted for {settings.family_words(1)}{by_part}{wide}"
 
 
@@ -179,7 +179,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     ordered["place"] = pd.factorize(rows["pair"])[0]
     ordered = ordered.sort_values(["place", "together"], kind="stable")
     _, _, kind = shown_interval(record.table)
-    key = [("line", f"{100 * shown_level(record):g} % interval{kind}")]
+    key = [("line", f"{100 * shown_level(record):g}% interval{kind}")]
     key += [("", words) for words in [*_on_daggers(rows), *cut]]
     digits = digits_for(difference_errors(record.table), default=3)
     return comparisons.forest(
@@ -218,7 +218,7 @@ def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
     ranks = rank_table(whole)
     words = record.settings.direction(measure)
     above, below = f"the number shown {words.better}", f"the number shown {words.worse}"
-    line = f"ranks from 1 + {above}, to the number of systems − {below}"
+    line = f"ranks from 1 + {above}, to the number of systems less {below}"
     key = [("point", "rank of the mean"), ("line", line)]
     return comparisons.rank_intervals(ranks[ranks["measure"] == measure], key=key, **options)
 

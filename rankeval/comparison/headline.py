@@ -57,6 +57,7 @@ class _Row(NamedTuple):
     baseline: str
     measure: str
     mean_system: float
+    mean_baseline: float
     difference: float
     gain: float
     # The adjusted interval, or else the row's own
@@ -68,8 +69,62 @@ class _Row(NamedTuple):
     parted: bool
     effect_size: float
     n_queries: int
+    wins: int
+    ties: int
+    losses: int
     n_decided: int
     detectable_difference: float
+
+
+_SIDES = (("system", "baseline"), ("mean_system", "mean_baseline"), ("wins", "losses"))
+_TURNED = dict(_SIDES) | {other: own for own, other in _SIDES}
+"""Column -> the column that it becomes if the two systems of a row change places."""
+
+
+class KeyNumber(NamedTuple):
+    """A number that a reader sees first, with its label and a line of detail."""
+
+    value: str
+    label: str
+    detail: str = ""
+
+
+def key_numbers(record: ComparisonRecord, standing: str = "") -> list[KeyNumber]:
+    """Return the numbers of the pair that the headline names; none if the systems are equal.
+
+    They are the difference with its interval, the relative change, the units won, tied and lost,
+    and the standing with the adjusted p. Without pairs it is the mean with its interval.
+    """
+    if record.table.empty:
+        return [_key_mean(record)]
+    row = _named(record, _rows(record))
+    if row.n_decided == 0:
+        return []
+    pair = f"{row.system} against {row.baseline}"
+    least = _least(row)
+    difference = _number(record, row.difference, least=least)
+    label = f"difference in {row.measure}{_direction(record).note}"
+    numbers = [KeyNumber(difference, label, _interval(record, row))]
+    if row.mean_baseline > 0:
+        change = f"{100 * row.difference / row.mean_baseline:+.1f}%"
+        ends = f"from {telling(row.mean_baseline)} to {telling(row.mean_system)}"
+        numbers.append(KeyNumber(change, "relative change", ends))
+    outcomes = " / ".join(f"{n:,}" for n in (row.wins, row.ties, row.losses))
+    numbers.append(KeyNumber(outcomes, f"{plural(_unit(record))} won, tied, lost", pair))
+    claim = "shown" if row.shown else "not shown"
+    detail = "no adjusted p-value"
+    if not math.isnan(row.p_adjusted):
+        detail = f"{p_words(row.p_adjusted)}: {claim} at the level {record.alpha:g}"
+    return [*numbers, KeyNumber(standing or "not guarded", "standing", detail)]
+
+
+def _key_mean(record: ComparisonRecord) -> KeyNumber:
+    means = known_means(record)
+    row = means[means["measure"] == main_measure(record)].iloc[0]
+    low, high = map(telling, row[["ci_low", "ci_high"]])
+    level = f"{100 * record.settings.confidence_level:g}% interval"
+    ends = f"no {level}" if math.isnan(row["ci_low"]) else f"{level} {low} to {high}"
+    return KeyNumber(telling(row["mean"]), f"{row['measure']} of {row['system']}", ends)
 
 
 def headline(record: ComparisonRecord) -> str:
@@ -104,6 +159,12 @@ def headline(record: ComparisonRecord) -> str:
 def named_system(record: ComparisonRecord) -> str:
     """Return the system that the headline names first."""
     return _named(record, _rows(record)).system
+
+
+def named_pair(record: ComparisonRecord) -> tuple[str, str, str]:
+    """Return the system, the baseline and the measure that the headline names first."""
+    row = _named(record, _rows(record))
+    return row.system, row.baseline, row.measure
 
 
 def _one_system(record: ComparisonRecord) -> str:
@@ -141,7 +202,7 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
     if not _is_turned(record):
         return rows
     back = rows["gain"] < 0
-    turned = rows.rename(columns={"system": "baseline", "baseline": "system"})
+    turned = rows.rename(columns=_TURNED)
     turned = turned.assign(low=-high, high=-low, difference=-rows["difference"], gain=-rows["gain"])
     return pd.concat([rows[~back], turned[back]]).sort_index()
 
@@ -243,6 +304,9 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
+    elif is_loss:
+        gain = _number(record, -row.difference)
+        sentences.append(f"So {row.baseline} is {words.better} than {row.system}: {gain}.")
     if claim.sides == 2 and n_shown > 1:
         adjective = claim.adjective.format(words)
         sentences.append(
@@ -287,10 +351,13 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
     names: dict[str, list[str]] = {state: [] for state in words}
     others = rows[rows["system"] != named.system]
     others = others.sort_values("gain", ascending=False, kind="stable")
-    for row in others[list(_Row._fields)].itertuples():
+    for values in others[list(_Row._fields)].itertuples(index=False):
+        row = _Row(*values)
         state = "good" if row.gain > 0 or claim.hypotheses else "worse" if row.gain < 0 else "equal"
         unshown = "same" if _is_called_equal(row) else "open"
-        names[state if row.shown else unshown].append(row.system)
+        is_mixed = row.shown and row.parted
+        aside = " (by p, not by its interval)" if is_mixed else ""
+        names[state if row.shown else unshown].append(f"{row.system}{aside}")
     sentences = []
     for state, several in names.items():
         rest = len(several) - MOST_LISTED + 1

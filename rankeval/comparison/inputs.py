@@ -31,7 +31,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import LEAST_QUERIES, id_index, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
-from rankeval.evaluation.lacking import listed, undefined_notes
+from rankeval.evaluation.lacking import listed, own_notes, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, faults_of, sampled_note, size_of
 from rankeval.io.frames import spelled
@@ -294,7 +294,8 @@ def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: 
     for name, evaluation in evaluations.items():
         notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
         sampled = sampled_note(evaluation)
-        for note in filter(None, [*undefined_notes(evaluation, labels, unit), sampled]):
+        own = [*own_notes(evaluation), *undefined_notes(evaluation, labels, unit)]
+        for note in filter(None, [*own, sampled]):
             undefined.setdefault(note, []).append(name)
         if evaluation.facts.whole:
             sizes.append(size_of(evaluation, unit))

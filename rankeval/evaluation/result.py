@@ -34,7 +34,7 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
-from rankeval.evaluation.lacking import fixed, undefined_notes
+from rankeval.evaluation.lacking import fixed, own_notes, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
@@ -260,8 +260,7 @@ class Evaluation(Displayed):
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
-        if n_own := affected.get("own_document"):
-            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
+        notes += own_notes(self)
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -671,7 +670,7 @@ def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFr
 
 def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
     """Say which slice is the worst by the first measure."""
-    worst, first = table.iloc[0], evaluation.measure_names[0]
+    worst, first = table.astype(object).iloc[0], evaluation.measure_names[0]
     name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
     size = count(int(worst["n_queries"]), "query")
     return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
@@ -804,11 +803,10 @@ def weights_note(evaluation: Evaluation, unit: str = "query") -> str:
     if (weights := evaluation.weights) is None:
         return ""
     counted = weights[weights > 0]
-    units = plural(unit)
     if not len(counted):
-        return f"all {units} have the weight 0"
+        return f"all {plural(unit)} have the weight 0"
     share = f"{len(counted):,} of {count(len(weights), unit)}"
-    return f"weighted {units}: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
+    return f"weighted: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
 
 
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
@@ -866,7 +864,7 @@ def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
     """Return a mask of the queries of weight 0, which cannot change a mean."""
     if evaluation.weights is None:
         return np.zeros(evaluation.n_queries, dtype=np.bool_)
-    return evaluation.weights == 0
+    return np.asarray(evaluation.weights == 0)
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

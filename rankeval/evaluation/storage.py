@@ -134,18 +134,6 @@ def unpacked_fields(content: bytes, where: str = "") -> dict[str, Any]:
     return fields
 
 
-def weights_of(content: bytes) -> NDArray[np.float64] | None:
-    """Read the weights alone of a file that `to_bytes` wrote; None if it has none."""
-    import pyarrow.parquet as pq
-
-    from rankeval.io.tables import parquet_table
-
-    source = pa.BufferReader(content)
-    if "weight" not in pq.read_schema(source).names:
-        return None
-    return parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
-
-
 def _fields(content: bytes) -> dict[str, Any]:
     from rankeval.io.tables import parquet_table
 

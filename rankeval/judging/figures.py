@@ -94,7 +94,7 @@ def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figur
     lines = pd.concat(parts).sort_index(kind="stable")
     lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
     lines = lines.assign(better=True, clear=lines["judge"] == "both")
-    level = f"{100 * (1 - alpha):g} % interval"
+    level = f"{100 * (1 - alpha):g}% interval"
     key = [("line", level)]
     if kind == " (adjusted)":
         key = [("thick", level), ("thin", "interval adjusted for all pairs")]

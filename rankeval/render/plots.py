@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.measures import direction
-from rankeval.render.tables import with_minus
+from rankeval.render.tables import signed, with_minus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,11 +77,14 @@ def write_caption(figure: Figure, caption: str) -> None:
 NARROW = 4.6
 """Width in inches of a figure for a phone."""
 
+_LETTERS_BESIDE = 32
+"""Letters of names that a narrow axis has room for."""
+
 _LETTER = 0.6
 """Width of a letter in sizes of its font."""
 
 
-def narrowed(figure: Figure) -> Figure:
+def narrowed(figure: PlainFigure) -> PlainFigure:
     """Give a figure the width of a phone, and break its long lines anew; one of a fixed size stays."""
     share = NARROW / figure.get_figwidth()
     if share >= 1 or figure.get_layout_engine() is None:
@@ -90,13 +93,15 @@ def narrowed(figure: Figure) -> Figure:
     for text in figure.findobj(Text):
         spec = None if text.axes is None else text.axes.get_subplotspec()
         columns = 1 if spec is None else spec.get_gridspec().ncols
-        letters = int(NARROW / columns * 72 / (_LETTER * text.get_fontsize()))
+        letters = int(NARROW / columns * 72 / (_LETTER * float(text.get_fontsize())))
         lines = text.get_text().split("\n")
         broken = [textwrap.fill(line, letters, break_long_words=False) for line in lines]
         text.set_text("\n".join(broken))
     for axes in figure.axes:
         if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
             axes.locator_params(axis="x", nbins=5)
+        elif sum(len(label.get_text()) for label in axes.get_xticklabels()) > _LETTERS_BESIDE:
+            axes.tick_params(axis="x", labelrotation=90)
     return figure
 
 
@@ -162,8 +167,8 @@ def query_differences(
     # If less is better, bars rise to the right, so there is room below the line.
     shift, side = (-3, "top") if sign < 0 else (3, "bottom")
     axes.annotate(
-        with_minus(f"mean {mean:+.4f}"), (1, mean), xycoords=("axes fraction", "data"), xytext=(-2, shift), va=side, ha="right",
-        textcoords="offset points", fontsize=8, color=SOFT,
+        with_minus(f"mean {signed(mean)}"), (1, mean), xycoords=("axes fraction", "data"), xytext=(-2, shift), va=side,
+        ha="right", textcoords="offset points", fontsize=8, color=SOFT,
     )  # fmt: skip
     if len(values) <= 30:
         long = max(len(str(query)) for query in ordered.index) > 3
@@ -199,9 +204,13 @@ def sorted_scores(
     per_query: pd.DataFrame,
     worst: Mapping[str, NDArray[Any]] | None = None,
     *,
+    means: Mapping[str, float] | None = None,
     most_columns: int = 3,
 ) -> Figure:
-    """Draw each measure's scores over the queries, sorted from best to worst, with the mean."""
+    """Draw each measure's scores over the queries, sorted from best to worst, with the mean.
+
+    ``means`` are those of weighted queries.
+    """
     columns = min(most_columns, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
     figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
@@ -213,7 +222,7 @@ def sorted_scores(
         more_is_better = direction(str(name)).sign >= 0
         worst_first = per_query[name].sort_values(ascending=more_is_better, kind="stable")
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
-        mean = float(values.mean())
+        mean = float(values.mean()) if means is None else means[str(name)]
         axes.fill_between(share, values[some], color=BAND, linewidth=0)
         marker = "o" if len(values) == 1 else None
         axes.plot(share, values[some], color=BETTER, linewidth=1.5, marker=marker)
@@ -222,7 +231,8 @@ def sorted_scores(
         # Few ticks: the time of a figure is that of laying out its texts.
         axes.set_xticks([0, 50, 100])
         axes.locator_params(axis="y", nbins=3)
-        axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
+        kind = "mean" if means is None else "weighted mean"
+        axes.set_title(f"{name}: {kind} {mean:.4f}", loc="left", fontsize=9, color=INK)
         named = worst_first.index.to_numpy() if worst is None else worst[str(name)]
         axes.set_xlabel(_worst(named), loc="left", fontsize=7, color=SOFT, parse_math=False)
         if values.min() >= 0 and values.max() <= 1:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Collection, Iterable, Mapping
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,14 +25,18 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._display import Page
 from rankeval._visible import visible
-from rankeval.comparison.headline import named_system
+from rankeval.comparison import Comparison
+from rankeval.comparison.headline import KeyNumber, key_numbers, named_pair, named_system
 from rankeval.comparison.recorded import record_kind
-from rankeval.comparison.tables import printed
+from rankeval.comparison.seeds import seed_tables
+from rankeval.comparison.tables import printed, unjudged_tables
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import (
+    aggregates,
     left_out_of_worst,
     reading_of,
     table_of_slices,
+    weights_note,
     worst_first,
     worst_slice,
 )
@@ -43,6 +49,8 @@ from rankeval.report.queries import (
     QueryTable,
     TextTable,
     allowing,
+    dumped,
+    needs_by_id,
     query_table,
     script,
 )
@@ -51,6 +59,7 @@ from rankeval.text.inspection import inspected
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as PlainFigure
 
 
 def _finalized(value: Any) -> Any:
@@ -64,7 +73,48 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
     finalize=_finalized,
 )
-TEMPLATES.filters.update(count=count, minus=with_minus)
+
+
+def typeset(sentence: str) -> str:
+    """Set minus signs, and percent signs beside their numbers.
+
+    Examples
+    --------
+    >>> typeset("-0.03 [95 % interval]").replace("\N{MINUS SIGN}", "minus ")
+    'minus 0.03 [95% interval]'
+    """
+    return closed_up(with_minus(sentence))
+
+
+def closed_up(text: str) -> str:
+    """Return a text, or a fragment of HTML, with percent signs beside their numbers."""
+    return _PERCENT.sub("%", text)
+
+
+def head(sentence: str) -> str:
+    """Return a note as one line: the note itself, or the first clause of a long one."""
+    if len(sentence) <= _LINE:
+        return sentence
+    ends = [found.start() for found in _CLAUSE.finditer(sentence)]
+    fitting = [end for end in ends if _SHORTEST <= end <= _LINE]
+    if fitting:
+        return sentence[: fitting[-1]]
+    return textwrap.shorten(sentence, _LINE, placeholder="")
+
+
+def capital(sentence: str) -> str:
+    """Return a sentence with a capital at its start."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+TEMPLATES.filters.update(
+    count=count, minus=with_minus, typeset=typeset, head=head, capital=capital, dumped=dumped
+)
+_SHORTEST, _LINE = 30, 100
+"""Letters of a note that has one line: of a longer one it has the first clauses, the rest is folded."""
+
+_PERCENT = re.compile(r"(?<=\d) %(?!\w)")
+_CLAUSE = re.compile(r"[;:] ")
 _TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
 """Headings of results that readers know by other words than their class."""
 
@@ -90,6 +140,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         best = named_system(comparison)
         drawn = comparison.plot(system=best, measure=facts.primary)
     sentences = {
+        "numbers": key_numbers(comparison, facts.guard.status),
         "findings": comparison.findings,
         "worst": summaries.worst_slices(facts),
         "notes": summaries.unguarded_notes(facts),
@@ -97,8 +148,8 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "fit_notes": summaries.fit_notes(facts),
     }
     pictures = {
-        "intervals": _image(comparison.plot()),
-        "queries": _image(drawn or _sorted_scores(alone.test)),
+        "intervals": _picture(comparison.plot()),
+        "queries": _picture(drawn) if drawn else _curves(alone.test),
     }
     tables = {
         "candidates": table_of_texts(summaries.candidate_frame(facts)),
@@ -133,6 +184,7 @@ def report_for_evaluation(
     said: str = "",
     slices: Any = None,
     online: Iterable[Any] = (),
+    needs: Any = None,
 ) -> str:
     """Write the report of one evaluation as one HTML page.
 
@@ -150,6 +202,8 @@ def report_for_evaluation(
     online : iterable of results
         Results of ``rankeval.online``, such as an ABTest or a Comparison of interleaved rankings:
         the page shows the table, the notes and the picture of each in this order.
+    needs : mapping, Series, frame or path, optional
+        The texts of queries by id, as in `report_for_queries`: the page has them beside the ids.
 
     Returns
     -------
@@ -164,11 +218,11 @@ def report_for_evaluation(
     if not (slices is None or isinstance(slices, TextTable)):
         means = table_of_slices(evaluation, slices)
         said = f"{said} {worst_slice(means, evaluation)}".lstrip()
-        slices = table_of_texts(means)
+        slices = table_of_slice_texts(means)
     tables = {
         "means": _means(evaluation),
         "slices": slices,
-        "table_of_queries": _scores_of_queries(evaluation),
+        "table_of_queries": with_needs(_scores_of_queries(evaluation), needs),
         "card": _card(evaluation),
     }
     return _render(
@@ -177,16 +231,27 @@ def report_for_evaluation(
         role=role,
         said=said,
         evaluation=evaluation,
-        curves=_image(_sorted_scores(evaluation)),
+        numbers=summaries.key_means(evaluation),
+        weighted=weights_note(evaluation),
+        curves=_curves(evaluation),
         coverage=summaries.coverage_sentences(evaluation),
-        online=_parts(online, "online"),
+        online=_shown_results(online, "online"),
         **tables,
     )
 
 
 @explained
-def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str:
+def report_for_judging(
+    results: Iterable[Any],
+    *,
+    title: str = "Judging",
+    needs: Any = None,
+    queries: QueryTable | None = None,
+) -> str:
     """Write results with a table as one HTML page: of judging, of online evaluation, comparisons.
+
+    The page of a single comparison begins with its numbers and its headline. If the comparison has
+    its evaluations, the page also has the scores of every query and the convention.
 
     Parameters
     ----------
@@ -195,6 +260,12 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
         ABTest. Each has its table with caption and notes, and its picture if it has one.
     title : str
         The title of the page.
+    needs : mapping, Series, frame or path, optional
+        The texts of queries by id, as in `report_for_queries`: the page of a single comparison has
+        them beside the ids.
+    queries : QueryTable, optional
+        The queries of a single comparison that was read without its evaluations, as
+        `queries_of_comparison` made it.
 
     Returns
     -------
@@ -206,7 +277,19 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     InvalidInput
         If one of them is no result with a table.
     """
-    return _render("judging.html.jinja", title=title, parts=_parts(results, "results"))
+    listed = _listed(results)
+    if len(listed) != 1 or not isinstance(listed[0], Comparison):
+        return _render("judging.html.jinja", title=title, results=_shown_results(listed, "results"))
+    (comparison,) = listed
+    queries = queries or queries_of_comparison(comparison)
+    held = next((e for e in comparison.evaluations.values() if isinstance(e, Evaluation)), None)
+    return _render(
+        "comparison.html.jinja",
+        title=title,
+        result=_shown_comparison(comparison, queries and with_needs(queries, needs)),
+        card=held and _card(held),
+        digests={"judgments": held.judgments_digest} if held else {},
+    )
 
 
 def title_of(kind: str) -> str:
@@ -326,7 +409,26 @@ def _render(template: str, **values: Any) -> str:
     return Page(rendered)
 
 
-def _image(figure: Any) -> str:
+class Picture(NamedTuple):
+    """A figure as two images: for a wide page, and for a phone."""
+
+    wide: str
+    narrow: str
+
+
+def _picture(figure: PlainFigure, narrow: PlainFigure | None = None) -> Picture:
+    # The page has the caption as text.
+    for drawn in filter(None, (figure, narrow)):
+        drawn.suptitle("")
+    wide = _image(figure)
+    return Picture(wide, _image(plots.narrowed(narrow or figure)))
+
+
+def _curves(evaluation: Evaluation) -> Picture:
+    return _picture(_sorted_scores(evaluation), _sorted_scores(evaluation, most_columns=2))
+
+
+def _image(figure: PlainFigure) -> str:
     # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
@@ -340,17 +442,60 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
     return TextTable(header, rows, n_text=1 + ("measure" in names))
 
 
-def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str, Any]]:
-    """Return name, table, picture and opening of each result; their tables escape what they hold."""
-    listed: list[Any] = [results] if hasattr(results, "notes") else [*results]
+class ShownResult(NamedTuple):
+    """A result as its template needs it; the fragments of tables escape their content."""
+
+    name: str
+    tables: list[str]
+    picture: Picture | None
+    opening: Any
+    tiles: Sequence[KeyNumber] = ()
+    sentences: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    queries: QueryTable | None = None
+
+
+def _listed(results: Any) -> list[Any]:
+    return [results] if hasattr(results, "notes") else [*results]
+
+
+def _shown_results(results: Any, argument: str) -> list[ShownResult]:
+    listed = _listed(results)
     have_tables = all({"notes", "_repr_html_"} <= {*dir(result)} for result in listed)
     require(have_tables, argument, listed, "results with a table")
-    parts = []
-    for result in listed:
-        picture = _image(result.plot()) if hasattr(result, "plot") else ""
-        opening = getattr(result, "opening", None)
-        parts.append((title_of(record_kind(result)), result._repr_html_(), picture, opening))
-    return parts
+    return [
+        _shown_comparison(result) if isinstance(result, Comparison) else _shown_result(result)
+        for result in listed
+    ]
+
+
+def _shown_result(result: Any) -> ShownResult:
+    picture = _picture(result.plot()) if hasattr(result, "plot") else None
+    name, opening = title_of(record_kind(result)), getattr(result, "opening", None)
+    return ShownResult(name, [closed_up(result._repr_html_())], picture, opening)
+
+
+def _shown_comparison(comparison: Comparison, queries: QueryTable | None = None) -> ShownResult:
+    first = printed(comparison)
+    tables = [replace(first, notes=()), *seed_tables(comparison), *unjudged_tables(comparison)]
+    guard = summaries.GuardFacts.of(comparison)
+    is_equal = _is_equal(comparison)
+    return ShownResult(
+        title_of(record_kind(comparison)),
+        [closed_up(table.to_html()) for table in tables],
+        None if is_equal else _picture(comparison.plot()),
+        comparison.opening,
+        key_numbers(comparison, guard.status if guard else ""),
+        comparison.findings,
+        first.notes,
+        queries,
+    )
+
+
+def _is_equal(comparison: Comparison) -> bool:
+    """Return whether all systems are equal on every query: then there are no differences to draw."""
+    table = comparison.table
+    return len(table) > 0 and not table[["wins", "losses"]].to_numpy().any()
 
 
 def _short(value: Any) -> str:
@@ -387,11 +532,12 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
-def _sorted_scores(evaluation: Evaluation) -> plots.Figure:
+def _sorted_scores(evaluation: Evaluation, *, most_columns: int = 3) -> plots.Figure:
     worst = {
         name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names
     }
-    return plots.sorted_scores(evaluation.per_query, worst)
+    means = None if evaluation.weights is None else aggregates(evaluation)
+    return plots.sorted_scores(evaluation.per_query, worst, means=means, most_columns=most_columns)
 
 
 def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
@@ -404,10 +550,53 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     scores = {
         candidate.name: candidate.test.per_query[facts.primary] for candidate in facts.candidates
     }
-    difference = scores[best] - scores[facts.baseline]
-    columns = [QueryColumn(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
-    columns += [QueryColumn(name, "score", values.to_numpy()) for name, values in scores.items()]
-    order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(
-        difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order
-    )
+    return _losses_first(scores, best, facts.baseline, facts.primary)
+
+
+def queries_of_comparison(comparison: Comparison) -> QueryTable | None:
+    """Return the queries with the score of every system by the measure of the headline.
+
+    Returns None if the comparison does not have the scores, has no pairs, is of several
+    collections, or all systems are equal on every query.
+    """
+    held = {
+        name: evaluation
+        for name, evaluation in comparison.evaluations.items()
+        if isinstance(evaluation, Evaluation)
+    }
+    is_whole = len(held) == len(comparison.evaluations) > 0
+    if comparison.table.empty or not is_whole or _is_equal(comparison):
+        return None
+    system, baseline, measure = named_pair(comparison)
+    scores = {name: evaluation.per_query[measure] for name, evaluation in held.items()}
+    return _losses_first(scores, system, baseline, measure)
+
+
+def with_needs(table: QueryTable, needs: Any) -> QueryTable:
+    """Return a table of queries with their texts."""
+    return replace(table, needs=needs_by_id(needs, table.ids))
+
+
+def _losses_first(
+    scores: Mapping[str, pd.Series[float]], system: str, baseline: str, measure: str
+) -> QueryTable:
+    difference = (scores[system] - scores[baseline]).dropna()
+    columns = [QueryColumn("difference", "difference", difference.to_numpy())]
+    for name, values in scores.items():
+        columns.append(QueryColumn(name, "score", values.reindex(difference.index).to_numpy()))
+    order = f"by {measure}, the largest losses of {system} against {baseline} first"
+    falls = direction(measure).sign < 0
+    return query_table(difference.index, columns, by=0, falls=falls, order=order)
+
+
+def table_of_slice_texts(frame: pd.DataFrame) -> TextTable:
+    """Return the table of `Evaluation.slices` for a page, with each interval in one column."""
+    shown = frame.rename(columns={"n_queries": "queries"})
+    for name in [name for name in frame if str(name).endswith(" ci_low")]:
+        label = str(name).removesuffix(" ci_low")
+        ends = zip(shown[name], shown[f"{label} ci_high"], strict=True)
+        shown[name] = [interval(*pair) for pair in ends]
+        shown = shown.drop(columns=f"{label} ci_high").rename(
+            columns={name: f"{label} 95% interval"}
+        )
+    return table_of_texts(shown)

@@ -14,8 +14,9 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
@@ -24,6 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._visible import visible
+from rankeval.io.texts_by_id import as_texts
 from rankeval.render.tables import number, signed
 
 N_FIRST = 10
@@ -37,6 +40,9 @@ _DIGITS = 4
 """Digits of a score behind the point, shown and sorted by: so equal rows look equal, and stand by id."""
 
 _WRITTEN: dict[str, Callable[[Any], str]] = {"score": number, "difference": signed, "count": str}
+_LETTERS = 160
+"""Letters of the text of a query; a longer one is cut."""
+
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
@@ -59,6 +65,8 @@ class QueryTable:
     # Kinds of the columns, the rows that the page holds by ascending id, and the order to begin
     # with; safe in HTML.
     json: str
+    ids: Sequence[str] = ()  # Of the queries, those that are first by the order
+    needs: Mapping[str, str] = field(default_factory=dict)  # The texts of queries by id
 
 
 class QueryColumn(NamedTuple):
@@ -81,17 +89,37 @@ def query_table(
         texts.append([_WRITTEN[column.kind](column.values[place]) for place in places[:N_FIRST]])
         values.append(list(map(_plain, np.asarray(column.values)[places].tolist())))
     first = list(map(list, zip(*texts, strict=True)))
-    lines = dict(zip(places, map(_dumped, zip(*values, strict=True)), strict=True))
+    lines = dict(zip(places, map(dumped, zip(*values, strict=True)), strict=True))
     sizes = accumulate(map(len, lines.values()))
     held = sorted(place for place, size in zip(places, sizes, strict=True) if size <= MOST_BYTES)
     kinds = [column.kind for column in columns]
-    about = _dumped({"columns": ["id", *kinds], "order": [by + 1, falls]})
+    about = dumped({"columns": ["id", *kinds], "order": [by + 1, falls]})
     rows = ",\n".join(lines[place] for place in held)
     return QueryTable(
         _said(len(queries), len(held), order),
         TextTable(["Query", *(column.header for column in columns)], first),
         f'{about[:-1]},"rows":[\n{rows}]}}',
+        ids,
     )
+
+
+def needs_by_id(texts: Any, queries: Any) -> dict[str, str]:
+    """Return the texts of queries by id for a page: each cut, and at most `MOST_BYTES` of them."""
+    if texts is None:
+        return {}
+    known = {str(query): text for query, text in as_texts(texts, "needs", "qid").items()}
+    needs, room = {}, MOST_BYTES
+    for query in map(str, queries):
+        if query in known:
+            needs[query] = _shortened(known[query])
+            room -= len(needs[query].encode())
+        if room < 0:
+            break
+    return needs
+
+
+def _shortened(text: str) -> str:
+    return textwrap.shorten(visible(text, keep="\n\t"), _LETTERS, placeholder=" ...")
 
 
 def _said(n: int, held: int, order: str) -> str:
@@ -113,7 +141,8 @@ def _plain(value: Any) -> Any:
     return round(value, _DIGITS) if math.isfinite(value) else None
 
 
-def _dumped(value: Any) -> str:
+def dumped(value: Any) -> str:
+    """Return a value as JSON that is safe within a ``script`` element."""
     # In JSON these characters stand in texts only, where an escape means the same.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
 

@@ -7,6 +7,7 @@ looks. A page has the whole head as JSON too, where ``rankeval guard verify --re
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,12 +21,16 @@ from rankeval._display import view_of
 from rankeval._visible import LimitNote, LooksNote, escaping
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
+from rankeval.comparison.headline import KeyNumber
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
-from rankeval.evaluation.result import info_of
+from rankeval.evaluation.result import aggregates, info_of, intervals, weights_note
 from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STATUS_OF
-from rankeval.render.tables import DASH, Table, p_value, signed
+from rankeval.render.tables import DASH, Table, number, p_value, signed
 from rankeval.tracking import LoggedData
+
+MOST_KEY_MEANS = 3
+"""Measures whose means a page of an evaluation has at its top."""
 
 WARNED = {
     FIRST: "the first look of this project, but others had looked at the test part before this comparison was frozen",
@@ -95,20 +100,57 @@ class GuardFacts:
 
 
 RULE_WORDS: dict[str, str] = {
-    "name": "preset",
-    "ties": "equal scores",
-    "judgments": "relevant documents come from",
-    "negative": "negative labels",
-    "missing": "judged queries that the ranking lacks",
+    "name": "convention",
+    "ties": "documents with equal scores",
+    "judgments": "judgments",
+    "negative": "labels below 0",
+    "missing": "judged queries without a ranking",
     "no_relevant": "queries without a relevant document",
-    "unjudged": "unjudged documents",
+    "unjudged": "retrieved documents without a judgment",
     "duplicates": "a document twice in one ranking",
-    "score_dtype": "scores compared as",
-    "own_document": "documents that are their own query",
-    "depth": "rankings cut at rank",
-    "bind": "parameters bound",
+    "score_dtype": "precision of scores",
+    "own_document": "a document that is its own query",
+    "depth": "rankings are cut at rank",
+    "bind": "parameters of measures",
 }
 """Each rule of a convention in words."""
+
+VALUE_WORDS: dict[str, dict[str, str]] = {
+    "ties": {
+        "expected": "mean over all orders",
+        "docid": "by document id, descending",
+        "stable": "in the order of the input",
+        "best": "the better documents first",
+        "worst": "the better documents last",
+    },
+    "judgments": {
+        "qrels": "every judgment counts",
+        "rows": "the labels of the ranked rows count",
+        "given": "all that are given count",
+    },
+    "negative": {
+        "zero": "judged, not relevant",
+        "unjudged": "not judged",
+        "error": "refused",
+    },
+    "missing": {
+        "error": "refused",
+        "empty": COUNTED_AS["empty"],
+        "skip": "left out",
+        "zero": "count as 0 in every mean",
+    },
+    "no_relevant": {"zero": "count as 0", "one": "count as 1", "skip": "left out"},
+    "unjudged": {
+        "zero": "not relevant",
+        "skip": "taken out of the ranking first",
+        "lowest": "have grade 0",
+        "highest": "have the greatest grade",
+    },
+    "duplicates": {"error": "refused"},
+    "score_dtype": {"float64": "64 bits", "float32": "32 bits"},
+    "own_document": {"keep": "kept", "exclude": "taken out"},
+}
+"""Each rule of a convention -> its values in words."""
 
 
 @escaping
@@ -262,6 +304,20 @@ def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     )
 
 
+def key_means(evaluation: Evaluation) -> list[KeyNumber]:
+    """Return the numbers that a reader of an evaluation sees first: means, and how many queries."""
+    limits, numbers = intervals(evaluation), []
+    for label, value in [*aggregates(evaluation).items()][:MOST_KEY_MEANS]:
+        ends = limits.get(label, (math.nan, math.nan))
+        known = not any(map(math.isnan, ends))
+        detail = f"95% interval {number(ends[0])} to {number(ends[1])}" if known else ""
+        numbers.append(KeyNumber(number(value), label, detail))
+    detail = weights_note(evaluation)
+    if not detail and evaluation.judged_share < 1:
+        detail = f"{evaluation.judged_share:.1%} of the ranked documents are judged"
+    return [*numbers, KeyNumber(f"{evaluation.n_queries:,}", "queries", detail)]
+
+
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
     """Tell a reader of the means how many queries or rows were left out, undefined or tied."""
     sentences = [f"{count(evaluation.n_queries, 'query')} counted."]
@@ -290,15 +346,15 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected."""
     touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
     return [
-        (RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, ""))
+        (RULE_WORDS.get(rule, rule), _in_words(rule, value), touched.get(rule, ""))
         for rule, value in evaluation.convention.card().items()
         if value is not None and value != {}
     ]
 
 
-def _plain(value: Any) -> str:
+def _in_words(rule: str, value: Any) -> str:
     if not isinstance(value, Mapping):
-        return str(value)
+        return VALUE_WORDS.get(rule, {}).get(str(value), str(value))
     families = []
     for family, bound in value.items():
         parameters = ", ".join(f"{name}={parameter}" for name, parameter in bound.items())

@@ -31,7 +31,7 @@ from rankeval.comparison.record import part_of_row
 from rankeval.comparison.shelved import NUMBERS, evaluations_of
 from rankeval.errors import RankevalError
 from rankeval.evaluation.result import EVALUATION, name_by_digest
-from rankeval.evaluation.storage import weights_of
+from rankeval.evaluation.storage import unpacked_fields
 from rankeval.report.summaries import GuardFacts
 from rankeval.shelf.kinds import result_of
 from rankeval.shelf.record import INTERVAL_ENDS, Record
@@ -224,10 +224,11 @@ def gathered(stored: Iterable[StoredRun]) -> Project:
     project.runs.extend(run for run in runs if run.place not in copies)
     entries = [entry for run, own in found if run.place not in copies for entry in own]
     project.entries.extend(_once(entries))
-    for data in (data for run in project.runs for data in run.record.data):
-        name = name_by_digest(data.digest)
-        if data.name != name:
-            project.names.setdefault(name, data.name)
+    for run in project.runs:
+        for data in run.record.data:
+            name = name_by_digest(data.digest)
+            if data.name != name:
+                project.names.setdefault(name, data.name)
     return replace(project, n_empty=len(found) - len(runs), n_copies=len(copies))
 
 
@@ -278,7 +279,9 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
 
 def _weights(record: Record) -> Weights | None:
     """Return the weights of an evaluation, of which its record does not say anything."""
-    weights = weights_of(record.files[EVALUATION])
+    content = record.files[EVALUATION]
+    # The footer of the file has the names of its columns as they are, so most need not be unpacked.
+    weights = unpacked_fields(content)["weights"] if b"weight" in content else None
     if weights is None:
         return None
     effective = effective_number(weights) if weights.any() else 0.0

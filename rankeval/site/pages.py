@@ -159,17 +159,15 @@ def index_page(
 ) -> str:
     """Return the page with the leaderboards."""
     shown = {entry.run.place for entry in project.entries}
-    moved = [promotion for promotion in promotions if promotion.has_moved]
     decided = [run for run in project.runs if run.guard or run.is_decision]
     decided.sort(key=lambda run: run.began or 0.0)
     shown |= {run.place for run in decided}
-    in_line = {promotion.run.place for promotion in moved}
     return _PAGES.get_template("index.html.jinja").render(
         title=title,
         project=project,
         compared=compared,
-        promotions=moved,
-        decided=[run for run in decided if run.place not in in_line],
+        promotions=[promotion for promotion in promotions if promotion.has_moved],
+        decided=decided,
         unranked=[run for run in project.runs if run.place not in shown],
         script=_script(),
         script_hash=allowing(_script()),

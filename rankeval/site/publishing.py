@@ -69,10 +69,12 @@ def write_site(
 ) -> Site:
     """Write one static site of all runs of a project.
 
-    The index has a leaderboard for each role, data set and convention: means with intervals, the
-    range of ranks that each of the first 50 rows may have, and the difference of each row from the
-    champion. The champion is the version that a promotion moved last; without one, rows are
-    compared with the best. Each run has a page of at most 25 kB.
+    The index has a leaderboard for each role, data set, convention and weighting of queries: means
+    with intervals, the range of ranks that each of the first 50 rows may have, and the difference
+    of each row from the champion. The champion is the version that a recorded promotion moved last;
+    without one, rows are compared with the best. A leaderboard goes by the measure that most of its
+    evaluations have, and of several such measures by the one that the newest run names first; rows
+    without it stand below the ranked ones. Each run has a page of at most 25 kB.
 
     Parameters
     ----------

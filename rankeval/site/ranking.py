@@ -91,12 +91,12 @@ def promotions_of(runs: Iterable[Run]) -> list[Promotion]:
     return sorted(found, key=lambda promotion: promotion.run.began or 0.0)
 
 
-def _champion(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Entry | None:
-    """Return the evaluation of the version that was promoted last; None if no row is one."""
+def _champion(rows: Mapping[str, Entry], promotions: Sequence[Promotion]) -> str | None:
+    """Return the name of the row of the version that was promoted last; None if no row is one."""
     moved = [promotion for promotion in promotions if promotion.has_moved]
     # A rollback names no run: an earlier promotion of the version does.
     same = [earlier for earlier in moved if earlier.version == moved[-1].version]
-    found = (entry for entry in entries for earlier in same if earlier.is_of(entry))
+    found = (name for name in rows for earlier in same if earlier.is_of(rows[name]))
     return next(found, None)
 
 
@@ -170,7 +170,7 @@ class Board:
     @property
     def reference(self) -> str:
         """The row that the others are compared with."""
-        if self.champion in self.rows:
+        if self.champion and self.champion in self.rows:
             return self.champion
         return self.frozen or self.first
 
@@ -211,12 +211,10 @@ def _board(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Board:
     n_ranked = sum(not entry.lacks(key) for entry in entries) or len(entries)
     items = [*named.items()]
     rows, unranked = dict(items[:n_ranked]), dict(items[n_ranked:])
-    champion = _champion([*named.values()], promotions)
-    name = next((name for name, entry in named.items() if entry is champion), None)
     frozen = next((name for name, entry in rows.items() if entry.is_baseline), None)
     if len({entry.guard and entry.guard.plan for entry in rows.values()}) > 1:
         frozen = None
-    return Board(measure, key, dict(others), rows, unranked, name, frozen)
+    return Board(measure, key, dict(others), rows, unranked, _champion(named, promotions), frozen)
 
 
 def _measures(entries: Sequence[Entry]) -> list[tuple[str, str]]:

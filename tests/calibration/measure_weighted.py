@@ -5,7 +5,7 @@
 
 A world draws a weight and a score, or a difference of two systems, for each query; its true mean is ``E[w x] / E[w]``.
 Each trial draws its own weights, so it is one call of each test's weighted form. The script writes
-tests/calibration/weighted_rates.json. `block` is the table of examples/guides/comparing.md.
+tests/calibration/weighted_rates.json. `block` is the table of examples/guides/weights_and_groups.md.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ import rankeval as rk
 from rankeval.comparison.groups import intraclass
 from rankeval.significance import paired_test
 
-COMPARING = Path(__file__).parents[2] / "examples" / "guides" / "comparing.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "weights_and_groups.md"
 MEASURED = {(one["world"], one["test"], one["by"]): one for one in rows()}
 
 
@@ -134,4 +134,4 @@ def test_the_guides_have_the_measured_rates():
         assert f"| {one.words} |" in block()
     of_review = [100 * MEASURED[world, "t", "query"]["rate"] for world in GROUPED]
     said = f"claims a difference of equal rankers in {min(of_review):.0f} to {max(of_review):.0f} %]"
-    assert said in " ".join(COMPARING.read_text("utf-8").split())
+    assert said in " ".join(GUIDE.read_text("utf-8").split())

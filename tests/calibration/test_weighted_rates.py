@@ -13,7 +13,7 @@ import pytest
 from calibration.measure_weighted import PROMISED, SIZES, TRIALS, WORLDS, block, covered, error, heavy, measured, rows
 from scipy import stats
 
-COMPARING = Path(__file__).parents[2] / "examples" / "guides" / "comparing.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "weights_and_groups.md"
 MEASURED = {(one["world"], one["test"], one["n"]): one for one in rows()}
 
 
@@ -73,4 +73,4 @@ def test_the_code_has_all_rates_that_were_measured():
 
 
 def test_the_guide_has_the_measured_table():
-    assert block() in COMPARING.read_text("utf-8")
+    assert block() in GUIDE.read_text("utf-8")

@@ -50,7 +50,7 @@ def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
     row = against_bm25.table.iloc[0]
     drawn = [list(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 2][1:3]
     assert drawn == [[row["ci_low_adjusted"], row["ci_high_adjusted"]], [row["ci_low"], row["ci_high"]]]
-    assert legend(figure)[:2] == ["95 % interval of each pair alone", "interval adjusted for 6 comparisons"]
+    assert legend(figure)[:2] == ["95% interval of each pair alone", "interval adjusted for 6 comparisons"]
     assert figure.axes[-1].get_xlabel() == "difference from bm25"
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
@@ -62,7 +62,7 @@ def test_a_single_comparison_has_one_line(correction):
     found = rk.compare(pair, baseline="bm25", measures="AP", correction=correction)
     figure = found.plot()
     axes = figure.axes[0]
-    assert legend(figure)[0] == "95 % interval"
+    assert legend(figure)[0] == "95% interval"
     drawn = [list(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2][1:]
     row = found.table.iloc[0]
     ends = ["ci_low", "ci_high"] if correction == "bh" else ["ci_low_adjusted", "ci_high_adjusted"]

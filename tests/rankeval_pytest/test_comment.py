@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-GUIDE = Path(__file__).resolve().parents[2] / "examples" / "guides" / "relevance_ci.md"
+GUIDE = Path(__file__).resolve().parents[2] / "examples" / "guides" / "relevance_tests.md"
 TOKEN = "ghs_a-secret-of-this-test"  # noqa: S105 - it opens nothing
 BOT, PERSON = {"login": "github-actions[bot]", "type": "Bot"}, {"login": "somebody", "type": "User"}
 MARKER = "<!-- rankeval -->"

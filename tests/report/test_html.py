@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
+import struct
+from dataclasses import fields, replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -17,12 +18,16 @@ import yaml
 import rankeval as rk
 from rankeval._checks import count
 from rankeval._visible import LimitNote
+from rankeval.collection.convention import CHOICES
 from rankeval.comparison import compare
 from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.headline import key_numbers
 from rankeval.comparison.record import with_notes
 from rankeval.evaluation import evaluate
-from rankeval.report import report_for_evaluation, report_for_experiment
+from rankeval.report import report_for_evaluation, report_for_experiment, report_for_judging
 from rankeval.report.summaries import (
+    RULE_WORDS,
+    VALUE_WORDS,
     Candidate,
     ExperimentFacts,
     GuardFacts,
@@ -139,7 +144,7 @@ def test_the_report_of_an_experiment_says_what_it_stands_on():
     for said in ("strong beats weak by", "/some/ledger.db", "a" * 64, "b" * 64, "alpha=1.0", "some.Estimator"):
         assert said in text
     assert "Not guarded" not in text
-    assert "relevant documents come from" in text
+    assert re.search(r"<td>documents with equal scores</td><td>mean over all orders</td>", text)
 
 
 def test_the_report_shows_the_rows_that_moved_if_they_are_known():
@@ -156,7 +161,7 @@ def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
     lowest = evaluation.per_query["nDCG@10"].idxmin()
     assert f'<tbody>\n<tr><th scope="row"><span>{lowest}</span></th>' in text
     assert evaluation.judgments_digest in text
-    assert "expected" in text
+    assert "mean over all orders" in text
     assert f"{evaluation.aggregate()['nDCG@10']:.4f}" in text
 
 
@@ -180,9 +185,9 @@ def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
         cells = [escape(value), "20", *(f"{row[f'AP{end}']:.4f}" for end in ("", " ci_low", " ci_high"))]
         found = re.findall(r"<td[^>]*>(.*?)</td>", page[page.index(f"<td>{cells[0]}</td>") :])
         assert found[:2] == cells[:2]
-        assert found[5:8] == cells[2:]
+        assert [found[4], *found[5].strip("[]").split(", ")] == cells[2:]
     weighted = replace(ev, weights=np.linspace(1, 2, 40))
-    assert "AP ci_low" in report_for_evaluation(weighted, slices=market)
+    assert "AP 95% interval" in report_for_evaluation(weighted, slices=market)
     with pytest.raises(rk.errors.QueryIdError):
         report_for_evaluation(ev, slices={"other": "us"})
 
@@ -245,3 +250,112 @@ def test_coverage_and_page_say_what_was_drawn():
 )
 def test_counts_read_as_english(n, thing, said):
     assert count(n, thing) == said
+
+
+def test_pages_have_words_for_every_value_of_a_rule():
+    for rule, values in CHOICES.items():
+        assert set(values) == set(VALUE_WORDS[rule]), rule
+    assert set(RULE_WORDS) == {part.name for part in fields(rk.Convention)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_its_numbers_first_then_the_headline_then_its_contents_and_digests_last(name):
+    page = PAGES[name]()
+    body = page[page.index("<body>") :]
+    first = body[: body.index("<section")]
+    assert first.index('<dl class="tiles">') < first.index('<nav class="parts"')
+    assert not re.search("[0-9a-f]{20}", first)
+    titles = re.findall("<h2>(.*?)</h2>", body)
+    assert re.findall(r'<label for="part-\d+">(.*?)</label>', first) == titles
+    ids = re.findall(r'id="part-(\d+)"', body)
+    assert ids == [str(place) for place in range(1, len(titles) + 1)]
+
+
+def test_the_numbers_of_an_experiment_are_those_of_its_comparison():
+    found = facts()
+    row = found.comparison.table.iloc[0]
+    page = report_for_experiment(found)
+    tiles = re.findall(r"<dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", page[: page.index("<section")])
+    change = 100 * (row["mean_system"] / row["mean_baseline"] - 1)
+    assert [value for _, value, _ in tiles] == [
+        f"{row['difference']:+.4f}",
+        f"{change:+.1f}%",
+        f"{row['wins']} / {row['ties']} / {row['losses']}",
+        "confirmatory",
+    ]
+    assert tiles[0][2] == f"95% interval {row['ci_low_adjusted']:+.4f} to {row['ci_high_adjusted']:+.4f}"
+    assert tiles[1][2] == f"from {row['mean_baseline']:.4f} to {row['mean_system']:.4f}"
+
+
+def test_a_pair_that_is_turned_to_show_a_gain_is_turned_in_its_numbers():
+    """All pairs are compared, and the second of two systems is worse."""
+    found = compare({"strong": ranked("strong", weight=3.0), "weak": ranked("weak", weight=0.2)}, measures=["nDCG@10"])
+    (row,) = found.table.to_dict("records")
+    assert row["difference"] < 0
+    numbers = key_numbers(found)
+    assert numbers[0].value == f"{-row['difference']:+.4f}"
+    assert numbers[1].detail == f"from {row['mean_system']:.4f} to {row['mean_baseline']:.4f}"
+    assert numbers[2].value == f"{row['losses']} / {row['ties']} / {row['wins']}"
+    assert numbers[2].detail == "strong against weak"
+
+
+def test_equal_systems_are_called_equal_and_nothing_else():
+    same = ranked("a")
+    page = report_for_judging([compare({"a": same, "b": replace(same, name="b")}, baseline="a")])
+    assert "b and a are equal on every query." in page
+    assert '<dl class="tiles">' not in page
+    assert "<img" not in page
+    assert "\u221e" not in page
+
+
+def test_a_weighted_evaluation_says_so_beside_its_mean():
+    ev = ranked("weighted")
+    weights = np.r_[np.zeros(10), np.linspace(1, 2, 30)]
+    page = report_for_evaluation(replace(ev, weights=weights))
+    first = page[: page.index("<section")]
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    said = f"eighted: 30 of 40 queries weigh more than 0, effective number {effective:.0f}"
+    assert f"<p>W{said}.</p>" in first
+    assert f"<span>w{said}</span>" in first
+    assert "10 queries of weight 0" in page
+
+
+def test_minus_and_percent_have_one_spelling_on_a_page():
+    worse = compare({name: ranked(name, weight=WEIGHT[name]) for name in WEIGHT}, baseline="strong")
+    for page in (report_for_judging([worse]), report_for_judging([worse, worse])):
+        text = re.sub("<[^>]*>", " ", re.sub(r"(?s)<(style|script)[^>]*>.*?</\1>", "", page))
+        assert "\u2212" in text
+        assert not re.search(r"(?<![\w.])-\d", text)
+        assert "95%" in text
+        assert not re.search(r"\d\s%", text)
+
+
+def test_a_long_note_is_one_line_and_its_details_are_folded():
+    note = "the first clause says it; " + "the second one explains it at length, " * 5
+    noted = with_notes(facts().comparison, note)
+    page = report_for_experiment(facts(comparison=noted))
+    assert f'<details class="soft said"><summary>the first clause says it ...</summary>{note}.</details>' in page
+
+
+def test_texts_of_queries_are_beside_their_ids_and_stay_text():
+    ev = ranked("bm25")
+    needs = {query: f"{EVIL} {query}" for query in ev.queries[:20]} | {"unknown": "nowhere"}
+    worse = compare({"a": ev, "b": ranked("b", weight=0.2)}, baseline="a")
+    for page in (report_for_evaluation(ev, needs=needs), report_for_judging([worse], needs=needs)):
+        assert EVIL not in page
+        assert "nowhere" not in page
+        texts = next(json.loads(text) for kind, text in _Tags(page).scripts if EVIL.replace("<", "\\u003c")[:9] in text)
+        assert texts == {query: needs[query] for query in ev.queries[:20]}
+        assert '<span class="need" dir="auto">&lt;script&gt;alert(1)&lt;/script&gt; q' in page
+    assert "queries-needs" not in report_for_evaluation(ev)
+
+
+def test_a_picture_has_a_narrow_drawing_for_a_phone():
+    page = report_for_evaluation(ranked("bm25"))
+    wide, narrow = (
+        re.search(pattern, page)[1]
+        for pattern in (r'<img src="data:image/png;base64,(.*?)"', r'srcset="data:image/png;base64,(.*?)"')
+    )
+    sizes = [struct.unpack(">II", base64.b64decode(image)[16:24]) for image in (wide, narrow)]
+    assert sizes[0][0] > 1400
+    assert 800 < sizes[1][0] < 1000

@@ -14,7 +14,9 @@ def commanded(capsys, monkeypatch, *arguments: str) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["rankeval", "site", *arguments])
     with pytest.raises(SystemExit) as stop:
         cli.main()
-    return stop.value.code, *capsys.readouterr()
+    # Lines are folded at the width of the terminal.
+    out, err = (" ".join(text.split()) for text in capsys.readouterr())
+    return stop.value.code, out, err
 
 
 def test_the_command_writes_a_site(tmp_path, capsys, monkeypatch):
@@ -22,7 +24,7 @@ def test_the_command_writes_a_site(tmp_path, capsys, monkeypatch):
     (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
     public = tmp_path / "public"
     code, out, err = commanded(capsys, monkeypatch, str(tmp_path / "saved"), "--out", str(public))
-    assert (code, out) == (0, f"3 pages: {public / 'index.html'}\n")
+    assert (code, out) == (0, f"3 pages: {public / 'index.html'}")
     assert err.startswith("warning: runs/poor cannot be read: ")
     assert "altered or replaced" in err
 
@@ -44,7 +46,7 @@ def test_strict_fails_on_a_run_that_cannot_be_read_and_writes_the_site(tmp_path,
     assert commanded(capsys, monkeypatch, *arguments)[0] == 0
     (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
     code, out, err = commanded(capsys, monkeypatch, *arguments)
-    assert (code, out) == (1, f"3 pages: {tmp_path / 'public/index.html'}\n")
+    assert (code, out) == (1, f"3 pages: {tmp_path / 'public/index.html'}")
     assert err.startswith("warning: runs/poor cannot be read: ")
 
 

@@ -45,7 +45,7 @@ The layout of any other result called ``final``, such as a comparison or an agre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
@@ -56,7 +56,7 @@ from rankeval._visible import markdown
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import EVALUATION, aggregates, by_name
 from rankeval.report import report_for_judging
-from rankeval.report.html import table_of_texts, title_of
+from rankeval.report.html import queries_of_comparison, table_of_slice_texts, title_of
 from rankeval.shelf.folder import packed
 from rankeval.shelf.kinds import KINDS, result_of
 from rankeval.shelf.record import Record, checked_word
@@ -77,7 +77,7 @@ from rankeval_mlflow.run_names import (
     short_name,
 )
 from rankeval_mlflow.run_names import folder as folder_of
-from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
+from rankeval_mlflow.views import QUERIES, QUERY_TABLE, REPORT, query_table_note, with_needs
 
 _UNNAMED = "comparison"
 _PEOPLE = ("system", "baseline")  # parameters that are names of any length
@@ -138,7 +138,7 @@ def _evaluation(record: Record, *, report: bool) -> Node:
     if "seeds" in record.tables:
         files["seeds.csv"] = _csv(record.tables["seeds"])
     if "slices" in record.tables:
-        options["slices"] = vars(table_of_texts(record.tables["slices"]))
+        options["slices"] = vars(table_of_slice_texts(record.tables["slices"]))
     drawn = Rendering("evaluation", evaluation_path(label), folder, options, tables)
     return Node(
         name=short_name(record.name, most=200),
@@ -250,12 +250,17 @@ def _child(record: Record) -> Node:
 
 def _study(record: Record, label: str | None) -> Node:
     """Return the run of a study, which grows by the trials that end later."""
-    identity = record.facts["identity"]
+    identity, n_trials = record.facts["identity"], len(record.children)
+    node = _result(record, label, report=False)
+    # Each time that it is logged has a point of its own in the charts.
+    grown = [(key, value, n_trials) for key, value in node.metrics.items()]
     return replace(
-        _result(record, label, report=False),
+        node,
+        metrics={},
+        steps=(*node.steps, *grown),
         name=short_name(record.name, most=200),
         mark=identity,
-        revision=len(record.children),
+        revision=n_trials,
         best=tuple(f"{identity}/{number}" for number in record.facts["best"]),
         columns=tuple(name for child in record.children.values() for name in child.params),
     )
@@ -281,7 +286,10 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
             page = report_for_judging([result_of(record)], title=title_of(record.kind))
             files[REPORT] = page.encode()
     elif report:
-        drawn = (Rendering("comparison", f"{folder}/comparison.json", folder),)
+        # The file of the numbers has no scores of queries, so the drawing gets their table.
+        table = queries_of_comparison(result_of(record))
+        options = {} if table is None else {QUERY_TABLE: asdict(table)}
+        drawn = (Rendering("comparison", f"{folder}/comparison.json", folder, options),)
     # The comparison without a name of its own has plain tags, such as `run_names.HEADLINE`.
     start = "rankeval" if label == _UNNAMED else f"rankeval.{label}"
     tags = {
@@ -336,6 +344,14 @@ def with_given(node: Node, given: Mapping[str, str]) -> Node:
     return replace(
         node, datasets=uses, children=tuple(with_given(child, given) for child in node.children)
     )
+
+
+def with_texts(node: Node, needs: Any) -> Node:
+    """Return a node whose pages, and its children's, have the texts of queries."""
+    if needs is None:
+        return node
+    children = tuple(with_texts(child, needs) for child in node.children)
+    return replace(node, renderings=with_needs(node.renderings, needs), children=children)
 
 
 def values_of(evaluation: Evaluation) -> dict[str, float]:

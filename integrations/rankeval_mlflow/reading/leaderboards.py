@@ -292,7 +292,8 @@ class Leaderboard(WithTable):
             columns={"logged_at": "logged (UTC)", "run_id": "run", "value": self.measure}
         )
         left = (self._left_out(),) if len(self.others) else ()
-        return Table(shown, {"rank": "d"}, caption=self.caption, notes=(*self.notes, *left))
+        notes, spare = (*self.notes, *left), ("logged (UTC)",)
+        return Table(shown, {"rank": "d"}, caption=self.caption, notes=notes, spare=spare)
 
     def _left_out(self) -> str:
         reasons = Counter(self.others["reason"]).most_common(5)

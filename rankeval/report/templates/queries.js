@@ -5,7 +5,8 @@
   const { columns, rows, order } = JSON.parse(part("data").textContent);
   const body = part("table").tBodies[0];
   const headers = [...part("table").tHead.rows[0].cells];
-  const folded = rows.map((row) => row[0].toLowerCase());
+  const needs = new Map(Object.entries(JSON.parse(part("needs")?.textContent ?? "{}")));
+  const folded = rows.map((row) => `${row[0]} ${needs.get(row[0]) ?? ""}`.toLowerCase());
   let [column, falls] = order;
   let limit = FIRST;
 
@@ -25,7 +26,7 @@
     return (kind === "difference" && value > 0 ? "+" : "") + text.replace("-", "\u2212");
   };
 
-  // Text only, never HTML: the ids are of strangers.
+  // Text only, never HTML: ids and texts come from strangers.
   const drawn = (place) => {
     const line = document.createElement("tr");
     rows[place].forEach((value, at) => {
@@ -33,8 +34,13 @@
       const text = shown(value, columns[at]);
       if (at === 0) {
         cell.scope = "row";
-        cell.append(document.createElement("span"));
-        cell.firstChild.textContent = text;
+        for (const words of [text, needs.get(text)]) {
+          if (words === undefined) continue;
+          const span = document.createElement("span");
+          span.textContent = words;
+          if (cell.firstChild) { span.className = "need"; span.dir = "auto"; }
+          cell.append(span);
+        }
       } else {
         cell.className = "number";
         cell.textContent = text;

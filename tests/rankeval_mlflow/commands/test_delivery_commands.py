@@ -37,7 +37,7 @@ def test_resend_sends_all_that_waits(held_up, client):
     run_id = held_up.sent()["runs"]["0"]
     result = run("resend")
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"{held_up.id}: sent to run {run_id}; see mlflow ui --backend-store-uri sqlite:")
+    assert result.stdout.startswith(f"{held_up.id}: sent to run {run_id}\nmlflow ui --backend-store-uri sqlite:")
     assert client.get_run(run_id).info.status == "FINISHED"
     assert "no upload is pending" in run("resend").stdout
 
@@ -67,9 +67,12 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["run", "name", "role", "metrics"]
     assert [line.split()[:3] for line in lines[2:]] == [
-        [second.run_id, "second", "test"],
-        [first.run_id, "first", "dev"],
+        [second.run_id[:8], "second", "test"],
+        [first.run_id[:8], "first", "dev"],
     ]
+    assert second.run_id in run("list", "--wide").stdout
+    assert run("list", "Default").stdout == run("list", "--experiment", "Default").stdout == result.stdout
+    assert isinstance(run("list", "Default", "--experiment", "Default").exception, InvalidInput)
     assert f"nDCG_at_10 {small().aggregate()['nDCG@10']:.4f}" in lines[2]
     assert "1 pending" in result.stderr
     assert held_up.id in run("list", "--waiting").stdout

@@ -58,6 +58,22 @@ def test_runs_are_compared_by_id_and_by_the_name_of_an_evaluation(runs, small):
     expected = rk.compare({name: small(name, seed=k) for k, name in enumerate(runs)}, baseline="bm25", measures=["AP"])
     assert back.table.equals(expected.table)
     assert expected.headline in run("compare", *runs.values(), "--baseline", "bm25", "-m", "AP").stdout
+    short = [run_id[:8] for run_id in runs.values()]
+    assert run("compare", *short, "-m", "AP").stdout == run("compare", *runs.values(), "-m", "AP").stdout
+
+
+def test_tables_fit_a_terminal_and_show_ids_that_compare_takes(runs, monkeypatch):
+    monkeypatch.delenv("COLUMNS")
+    listed = run("list", "Default")
+    ids = [line.split()[0] for line in listed.stdout.splitlines()[2:4]]
+    assert {*ids} == {run_id[:8] for run_id in runs.values()}
+    board = run("leaderboard", "Default", "-m", "AP")
+    for printed in (listed, board, run("compare", *ids), run("list", "--waiting"), run("resend")):
+        assert printed.exit_code == 0
+        assert max(map(len, printed.output.splitlines())) <= 80, printed.output
+        assert "next: rankeval mlflow " in printed.stderr
+    assert all(run_id[:8] in board.stdout and run_id not in board.stdout for run_id in runs.values())
+    assert all(run_id in run("leaderboard", "Default", "--wide").stdout for run_id in runs.values())
 
 
 def test_the_metrics_of_folds_are_not_listed(small):
