@@ -82,7 +82,7 @@ def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         raise InvalidInput(
-            f"the key {shown(max(names, key=names.count))} stands twice in one object"
+            f"the key {shown(max(names, key=names.count))} occurs twice in one object"
         )
     return found
 

@@ -130,7 +130,7 @@ class UnknownName(InvalidInput):
 
 
 class AmbiguousName(InvalidInput):
-    """A name stands for several things: names the choices."""
+    """A name means several things: names the choices."""
 
 
 class QueryIdError(InvalidInput):
@@ -150,7 +150,7 @@ class ConfigError(InvalidInput):
 
 
 class CheckFailed(RankevalError, AssertionError):
-    """An assertion of ``rankeval.testing`` does not hold: the message has the numbers and the worst queries."""
+    """An assertion of ``rankeval.testing`` failed: the message has the numbers and the worst queries."""
 
 
 class LedgerError(RankevalError, RuntimeError):
@@ -166,7 +166,7 @@ class RankevalWarning(UserWarning):
 
 
 class NotedWarning(RankevalWarning):
-    """A warning that stands among the notes of the result too, so that a program that prints them may leave it out."""
+    """A warning that is also a note of the result, so a program that prints the notes may leave it out."""
 
 
 class QueryCutWarning(RankevalWarning):

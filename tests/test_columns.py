@@ -102,7 +102,7 @@ def test_a_collection_has_no_rows_with_columns():
 
 def test_bounds_over_ties_are_refused():
     """ties='best' orders tied rows by grade, which is no bound of a sum of prices."""
-    with pytest.raises(InvalidInput, match="no bound of it"):
+    with pytest.raises(InvalidInput, match="not a bound of it"):
         evaluated(rows(), ties="best")
 
 

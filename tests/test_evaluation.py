@@ -15,10 +15,10 @@ from circles import choose
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
-from rankeval._display import view_of
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
 from rankeval.evaluation import aggregate_errors, differences, from_bytes, standard_errors, to_bytes
 from rankeval.evaluation.result import info_of
@@ -177,7 +177,7 @@ def test_forgotten_ids_and_unlike_types():
 def test_a_document_twice_in_a_ranking_is_refused():
     """Duplicates would count a document's gain twice."""
     run = rk.Run(qid=["q", "q", "q"], docid=["d1", "d2", "d1"], score=[3.0, 2.0, 1.0])
-    with pytest.raises(InvalidInput, match="run: document 'd1' stands twice in query 'q'"):
+    with pytest.raises(InvalidInput, match="run: document 'd1' occurs twice in query 'q'"):
         rk.evaluate({"q": {"d1": 1}}, run)
 
 
@@ -312,7 +312,7 @@ def test_scores_that_rank_nothing_are_said_in_text_and_page(ties):
     flat = {q: dict.fromkeys(documents, 1.0) for q, documents in qrels.items()}
     halves = {q: {document: grade % 2 for document, grade in documents.items()} for q, documents in qrels.items()}
     ev = rk.evaluate(qrels, flat, measures="nDCG@10", ties=ties)
-    for text in (view_of(ev).to_text(width=None), ev._repr_html_(), *ev.notes):
+    for text in (whole(ev), ev._repr_html_(), *ev.notes):
         assert "constant scores: all rows are tied in 3 of 3 queries" in text
     assert rk.evaluate(qrels, halves, measures="nDCG@10", ties=ties).notes == ()  # all rows are tied, in two groups
     assert rk.evaluate(qrels, {**halves, "a": flat["a"]}, measures="nDCG@10", ties=ties).notes == ()
@@ -329,7 +329,7 @@ def test_labels_below_zero_are_said_in_text_and_page():
     ):
         qrels = {"a": {"x": -1, "y": 1, "z": -2}, "b": {"x": 1, "y": 0}}
         ev = rk.evaluate(qrels, {q: {"x": 2.0, "y": 1.0} for q in qrels}, measures="AP", convention=rules)
-        for text in (view_of(ev).to_text(width=None), ev._repr_html_(), *ev.notes):
+        for text in (whole(ev), ev._repr_html_(), *ev.notes):
             assert said in text
         assert "below zero" not in repr(ev.subset(["b"]))
 
@@ -364,7 +364,7 @@ def test_html_is_escaped():
     """A system's name may hold markup; it is shown and not run."""
     ev = rk.evaluate([1], [1], qid=["<b>"], name="<script>alert(1)</script>")
     assert "<script>" not in ev._repr_html_()
-    assert repr(ev).splitlines()[-1].split() == ["nDCG@10", "1.0000"]
+    assert ["nDCG@10", "1.0000"] in [line.split() for line in repr(ev).splitlines()]
 
 
 @pytest.mark.usefixtures("without_formula")
@@ -379,7 +379,7 @@ def test_values_from_drawn_orders_are_said_to_be_so(tmp_path):
         f"(standard error of the mean {error:.2g})"
     )
     assert standard_errors(ev).loc[0, "AP"] == 0
-    for told in (view_of(ev).to_text(width=None), ev._repr_html_(), " ".join(ev.notes)):
+    for told in (whole(ev), ev._repr_html_(), " ".join(ev.notes)):
         assert info_of(ev)["ties"] in told
     ev.save(tmp_path / "ev.parquet")
     again = rk.Evaluation.load(tmp_path / "ev.parquet")
@@ -460,7 +460,7 @@ def test_a_document_stands_once_in_a_query(docid):
     """The card says duplicates='error'; the same document in two queries is no duplicate."""
     assert rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 1, 2], docid=docid, measures="RR").n_queries == 2
     for qid, rows in (([1, 2, 1], "rows 0 and 2"), ([1, 1, 1], "rows 0 and 2")):
-        with pytest.raises(InvalidInput, match=f"stands twice in query '1' \\({rows}, counting from 0"):
+        with pytest.raises(InvalidInput, match=f"occurs twice in query '1' \\({rows}, counting from 0"):
             rk.evaluate([1, 0, 1], [1, 2, 3], qid=qid, docid=docid, measures="RR")
 
 
@@ -492,7 +492,7 @@ def test_what_counts_as_zero_is_shown_with_the_numbers():
         "1 query left out: no judgments",
         "1 query without a relevant document: 0/0 counted as 0",
     )
-    for shown in (view_of(ev).to_text(width=None), ev._repr_html_()):
+    for shown in (whole(ev), ev._repr_html_()):
         assert all(note in shown for note in ev.notes)
     left_out = rk.evaluate(QRELS, RUN, measures="AP", missing="skip", no_relevant="skip")
     assert left_out.notes == (

@@ -203,7 +203,7 @@ def test_integers_dates_and_tuples_are_ids():
         (["q01", None], QueryIdError, r"no query (None|nan) \(1 of 2"),
         ([True] * 11, QueryIdError, "a bool for each of 12 queries, in the order of `queries`, found 11"),
         ([True, "q01"], QueryIdError, "True or False beside 'q01'"),
-        (np.ones((12, 1), dtype=bool), QueryIdError, "these are no ids of queries"),
+        (np.ones((12, 1), dtype=bool), QueryIdError, "these are not query ids"),
         ([["q01"], ["q02"]], InvalidInput, "^queries: "),
         (pd.Series([True] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not"),
         (pd.Series([True] * 13), QueryIdError, "the query ids are not"),
@@ -351,7 +351,7 @@ def test_where_less_is_better_the_highest_are_the_worst():
         ({"n": 2.5}, InvalidInput, "^n is 2.5"),
         ({"measure": "RR"}, UnknownName, "unknown measure 'RR'"),
         ({"measure": "nDGC@10"}, UnknownName, "did you mean 'nDCG@10'"),
-        ({"measure": ["nDCG@10", "AP"]}, InvalidInput, "measure stands for nDCG@10, AP; name one of them"),
+        ({"measure": ["nDCG@10", "AP"]}, InvalidInput, "measure means nDCG@10, AP; name one of them"),
     ],
 )
 def test_what_worst_cannot_do_is_said(arguments, error, said):

@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 from sklearn.linear_model import Ridge
 from tables import each_row
 
 import rankeval as rk
-from rankeval._display import view_of
 from rankeval.errors import ConventionMismatch, InvalidInput, RankevalWarning
 from rankeval.evaluation import to_bytes
 from rankeval.evaluation.merging import merged
@@ -178,7 +178,7 @@ def test_what_a_measure_lacks_stands_in_notes_repr_and_html(qrels, measures, not
     assert len(said) == len(notes), said
     for note, expected in zip(said, notes, strict=True):
         assert expected in note
-        assert note in view_of(ev).to_text(width=None)
+        assert note in whole(ev)
         assert all(part in ev._repr_html_() for part in note.split(" < "))
         assert f"{note[0].upper()}{note[1:]}." in coverage_sentences(ev)
     for again in (from_bytes(to_bytes(ev)), merged([ev]), ev.subset(ev.queries)):

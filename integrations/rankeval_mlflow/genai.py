@@ -150,7 +150,7 @@ def ranking_of_row(
         try:
             rankings[place] = as_ranking(value, ids)
         except InvalidInput as error:
-            raise InvalidInput(f"{place} is no ranking: {error}") from error
+            raise InvalidInput(f"{place} is not a ranking: {error}") from error
     if retrieved == "all spans":
         return as_ranking([document for ranking in rankings.values() for document in ranking])
     if len({tuple(ranking) for ranking in rankings.values()}) > 1:
@@ -445,8 +445,8 @@ def genai_scorer(
         The field with the id of a document, such as ``"metadata.doc_uri"``. By default a usual name
         that all documents of the row have.
     qid : str, optional
-        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; else the
-        only input, if it is a short text; else a hash of the inputs.
+        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; without
+        these the only input, if it is a short text, or else a hash of the inputs.
     convention : str or Convention, default "rankeval"
         The rules, as in `rankeval.evaluate`.
 

@@ -178,8 +178,8 @@ def log(
     nested run.
 
     A Comparison gives it differences: ``difference/nDCG_at_10``, with the ends of its adjusted
-    interval (``_ci_low``, ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They hold no
-    name of a system, so that the comparisons of many releases are one column and one chart. The
+    interval (``_ci_low``, ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They contain
+    no name of a system, so that the comparisons of many releases are one column and one chart. The
     parameters ``system`` and ``baseline`` name the pair: the baseline and the best of the others.
     If all pairs of three or more systems are compared, no difference is a metric.
 
@@ -200,7 +200,7 @@ def log(
       ``ab_test/B/ctr``; ``click_rate/position_1``; ``log_checks/impressions without a click``;
       ``propensities/position_2``; ``perplexity/all``; ``policy_value/snips``, with
       ``_effective_share`` and ``_effective_clicks``;
-    * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like; those of a profile
+    * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and others; those of a profile
       with a name have it within, ``profile/bm25/latency_p50_ms``.
 
     An undefined number is not logged as a metric; ``notes.txt`` among the artifacts says why. A
@@ -217,7 +217,7 @@ def log(
     name : str, optional
         For a cross-validation, the name of its new run. For a Comparison and the other results, the
         name of the folder for its artifacts, by default the kind. A second one of a kind in the
-        same run needs another name, which stands in its metrics: ``difference/final/nDCG_at_10``,
+        same run needs another name, which is part of its metrics: ``difference/final/nDCG_at_10``,
         ``agreement/final/observed``.
     role : str, optional
         The role of the data: "train", "dev", "test" or another plain word; by default "dev", and
@@ -265,10 +265,10 @@ def log(
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says
         how to send it.
     InvalidInput
-        If it is no result, a study without a trial that has ended or with trials of different
-        measures, or a result that an option does not belong to; the role or the name is no
-        plain word; the attribute does not fit the queries; there is no such version; or the run
-        already holds another result of this name, or an evaluation of this role that is of the same
+        If it is not a result, a study without a trial that has ended or with trials of different
+        measures, or a result that an option does not belong to; the role or the name is not a plain
+        word; the attribute does not fit the queries; the version does not exist; or the run already
+        has another result of this name, or an evaluation of this role that is of the same
         step, on other data, or without a step if this one has one (and the other way round).
 
     Examples
@@ -406,11 +406,11 @@ def log_ranker(
         served model puts columns in order and leaves others out, such as ``qid``; and the saved
         model must give the same scores. The first three rows are kept as the input example, which
         everybody sees who sees the model. Columns of categories are coded by the categories of
-        ``fit``, from texts too; if the ranker is no QueryRanker, by those of X. Whole numbers and
-        truth values may be missing in a request if the ranker scores that, whether X has gaps or
-        not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by
-        their place, not by name: a frame in another order than that of ``fit`` gets other scores,
-        and no error. So does any MLflow model of these libraries without a signature.
+        ``fit``, from texts too; if the ranker is not a QueryRanker, by those of X. Whole numbers
+        and truth values may be missing in a request if the ranker scores that, whether X has gaps
+        or not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns
+        by their place, not by name: a frame in another order than that of ``fit`` gets other
+        scores, and no error. So does any MLflow model of these libraries without a signature.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     registered_model_name : str, optional

@@ -38,7 +38,7 @@ _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 
 
 COMPLETE = "rankeval.complete"
-"""The tag that is written last: the pieces that the run holds whole, as `delivery.payload` writes them."""
+"""The tag that is written last: the complete pieces of the run, as `delivery.payload` writes them."""
 
 RECORD = "rankeval.record"
 """The tag by which an upload finds the run that it made before it broke off."""
@@ -68,14 +68,14 @@ EVALUATION = "rankeval.evaluation"
 """The tag of a version with its last evaluation of each role as JSON, which `with_evaluation` makes."""
 
 PROMOTION = "rankeval.promotion"
-"""The tag that tells people what became of the alias, on the run of a promotion; a version has
+"""The tag with the fate of the alias in words, on the run of a promotion; a version has
 ``rankeval.promotion.<alias>``."""
 
 STATE = ".state"
-"""The end of the tag of a version with the JSON of what ``rankeval.promotion.<alias>`` tells people."""
+"""The end of the tag of a version with the JSON behind the words of ``rankeval.promotion.<alias>``."""
 
 OUTCOME = "rankeval.outcome"
-"""The tag of a promotion's run that tells code what became of the alias, in a word or two."""
+"""The tag of a promotion's run with the fate of the alias in a word or two, for programs."""
 
 REJECTION = "rankeval.rejection"
 """The start of a version's tag of its last rejection, ``rankeval.rejection.<alias>``, until it gets the alias."""

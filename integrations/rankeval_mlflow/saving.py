@@ -236,7 +236,7 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
         options = {"serialization_format": "cloudpickle"}
     if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
         raise InvalidInput(
-            f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
+            f"ranker cannot be saved without rankeval: it contains an object of {ours[0]}. Take that out, or log it by "
             "mlflow.sklearn.log_model(..., serialization_format='cloudpickle') and load it where rankeval is installed"
         )
     return options, modules

@@ -78,7 +78,7 @@ def _checked(df: DataFrame, role: str, name: str | None) -> str:
     alike = [column for column in df.columns if column.lower() == name.lower() and column != name]
     if alike and df.sparkSession.conf.get("spark.sql.caseSensitive").lower() != "true":
         raise InvalidInput(
-            f"{role}: Spark cannot tell the columns {name!r} and {alike[0]!r} apart; rename one of them, or set "
+            f"{role}: Spark cannot distinguish the columns {name!r} and {alike[0]!r}; rename one of them, or set "
             "spark.sql.caseSensitive to true"
         )
     kind = df.schema[name].dataType.typeName()

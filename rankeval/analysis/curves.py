@@ -197,7 +197,7 @@ def roc(
     Parameters
     ----------
     truth, ranking, qid, group
-        As in `rankeval.evaluate`. Arrays hold all documents.
+        As in `rankeval.evaluate`. Arrays must have all documents.
     rel : float
         Lowest relevant label.
     collection_size : int, optional

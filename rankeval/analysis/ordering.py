@@ -260,7 +260,7 @@ def rank_intervals(
         uses how their scores go together. The correction must control the chance of any false
         claim: "max_t", "holm", "bonferroni", "tukey".
     alpha : float, default 0.05
-        In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at
+        In about 1 - alpha of the samples of queries, or more, the ranges contain all true ranks at
         once. With fewer than 50 queries and strong skew it is less: the guide to significance has
         the shares, and notes of `compare` too.
     unpaired : {"error", "skip"}, default "error"
@@ -280,8 +280,8 @@ def rank_intervals(
     -------
     DataFrame
         As `Comparison.ranks`: a row per system, the best first, with measure, mean, rank, rank_low,
-        rank_high, and share_first, which describes the sample and is no probability of being the
-        best. ``attrs["caption"]`` names the test. The pairs and notes behind it are those of
+        rank_high, and share_first, which describes the sample and is not the probability of being
+        the best. ``attrs["caption"]`` names the test. The pairs and notes behind it are those of
         ``rk.compare(systems, test=test, correction=correction, groups=groups)``.
 
     Raises
@@ -364,8 +364,8 @@ def order_agreement(
         System -> scores as in `rankeval.compare`: orders by measures. System -> {collection:
         scores}: orders on collections, for each measure. A frame of means, a row per system (the
         index, or a column ``system``), such as ``pd.DataFrame({name: ev.mean() for name, ev in
-        evaluations.items()}).T``: orders by its columns; of a column that is no measure the greater
-        values are taken as better, unless its name says otherwise ("latency_ms"). Columns of
+        evaluations.items()}).T``: orders by its columns. If a column is not a measure, greater
+        values are better, unless its name says otherwise ("latency_ms"). Columns of
         offline means and of online results, such as each system's share of wins in interleaving,
         say how far a measure orders the systems as users do.
     measures : str, Measure or sequence of them, optional

@@ -123,7 +123,7 @@ def ranked_lists(run: Run) -> dict[Any, list[Any]]:
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
             raise InvalidInput(
-                f"a document stands twice in query {query!r}",
+                f"a document occurs twice in query {query!r}",
                 argument="run",
                 remedy="rank each document once, in one run a system",
             )

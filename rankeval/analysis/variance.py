@@ -295,7 +295,7 @@ def _design_notes(
 ) -> list[str]:
     if block.shape[2] == 1:
         return [
-            "one score for each query and system, so query x system is part of the error; replicates tell them apart"
+            "one score for each query and system, so query x system is part of the error; replicates separate them"
         ]
     rivals = "query and system are tested against query x system"
     if replicates == "crossed":

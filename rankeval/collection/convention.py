@@ -391,6 +391,6 @@ def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | 
     rules = Convention.with_rules(spec, **single)
     if rows and single.get("judgments") == "qrels":
         raise InvalidInput(
-            "judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only"
+            "judgments='qrels' needs a collection (qrels and run); arrays have the ranked rows only"
         )
     return rules

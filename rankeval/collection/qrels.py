@@ -31,9 +31,9 @@ class Qrels(Rows):
     Parameters
     ----------
     qid, docid : array-like of str or of int, shape (n_rows,)
-        The query and the document of each row, held as Arrow arrays of string or int64.
+        The query and the document of each row, stored as Arrow arrays of string or int64.
     relevance : array-like of number, shape (n_rows,)
-        The grade of each row, held as int64 if all are whole, else as float64.
+        The grade of each row, stored as int64 if all are whole numbers, otherwise as float64.
     aspect : array-like of str or of int, shape (n_rows,), optional
         The subtopic that was judged, or the judge (a user, an assessor).
     subgroup : array-like of str or of int, shape (n_rows,), optional
@@ -48,7 +48,7 @@ class Qrels(Rows):
     Raises
     ------
     InvalidInput
-        If an id is missing, ids mix text and integers, a grade is no finite number, or columns
+        If an id is missing, ids mix text and integers, a grade is not a finite number, or columns
         differ in length.
 
     Examples
@@ -89,7 +89,7 @@ class Qrels(Rows):
             columns.notes,
         )
         if columns.value_name == "score" and made.relevance.dtype.kind == "f":
-            problem = "the column 'score', the relevance in data of BEIR and ranx, holds fractions, as a ranking does"
+            problem = "the column 'score', the relevance in data of BEIR and ranx, has fractions, like a ranking"
             raise InvalidInput(
                 problem, remedy="give the judgments, or say relevance='score' in Qrels.from_frame"
             )
@@ -147,8 +147,8 @@ class Qrels(Rows):
         Parameters
         ----------
         records : iterable of records, dataset, or Qrels of ranx
-            Named tuples, other objects or mappings, such as those of ir_measures. A dataset of
-            ir_datasets stands for its ``qrels_iter()``. A ``subtopic_id`` is the aspect.
+            Named tuples, other objects or mappings, such as those of ir_measures. For a dataset of
+            ir_datasets, its ``qrels_iter()`` is read. A ``subtopic_id`` is the aspect.
         grades : mapping of str to number, optional
             As in `read`.
 
@@ -182,8 +182,8 @@ class Qrels(Rows):
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping and no list, a list has a document twice, or an id or a
-            grade is refused.
+            If an inner value is neither a mapping nor a list, a list has a document twice, or an id
+            or a grade is refused.
 
         Examples
         --------

@@ -224,9 +224,9 @@ class Rows(Displayed):
         Parameters
         ----------
         given : Qrels, Run, mapping, frame, path, records or dataset of ir_datasets, or object of ranx
-            The rows. An object of this class is returned as it is. A mapping may hold the answers of
-            Elasticsearch or OpenSearch, ``{qid: answer}``, or another object that `read` takes from
-            JSON.
+            The rows. An object of this class is returned as it is. A mapping may contain the
+            answers of Elasticsearch or OpenSearch, ``{qid: answer}``, or another object that `read`
+            takes from JSON.
         columns, grades : mapping, optional
             As in `read`, for frames, records and files; a dict has grades only.
 
@@ -271,8 +271,8 @@ class Rows(Displayed):
         TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second
         column. With sub-groups it has the five columns of format "prefs". TREC text of a run is
         ``qid Q0 docid rank score tag``; the tag is the name of the run, or ``run``. Tables have one
-        column for each part, and hold ids with blanks too. Runs are written query by query, each by
-        descending score. Equal scores stay in the order of their rows.
+        column for each part, and allow ids with blanks too. Runs are written query by query, each
+        by descending score. Equal scores stay in the order of their rows.
 
         Parameters
         ----------
@@ -284,7 +284,8 @@ class Rows(Displayed):
         Raises
         ------
         InvalidInput
-            If the format cannot hold an id, there is no such folder, or there are no rows to write.
+            If an id does not fit the format, the folder does not exist, or there are no rows to
+            write.
         UnknownName
             If there is no such format to write.
         """

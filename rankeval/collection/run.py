@@ -43,9 +43,9 @@ class Run(Rows):
     Parameters
     ----------
     qid, docid : array-like of str or of int, shape (n_rows,)
-        The query and the document of each row, held as Arrow arrays of string or int64.
+        The query and the document of each row, stored as Arrow arrays of string or int64.
     score : array-like of number, shape (n_rows,)
-        The score of each row, held as float64.
+        The score of each row, stored as float64.
     name : str, optional
         The system's name: the tag of a TREC file.
     source : Source or FrameSource, optional
@@ -68,7 +68,7 @@ class Run(Rows):
     Raises
     ------
     InvalidInput
-        If an id is missing, ids mix text and integers, a score is no finite number, or columns
+        If an id is missing, ids mix text and integers, a score is not a finite number, or columns
         differ in length.
 
     Examples
@@ -232,8 +232,8 @@ class Run(Rows):
         Parameters
         ----------
         records : iterable of records, dataset, or Run of ranx
-            Named tuples, other objects or mappings. A dataset of ir_datasets stands for its
-            ``scoreddocs_iter()``.
+            Named tuples, other objects or mappings. For a dataset of ir_datasets, its
+            ``scoreddocs_iter()`` is read.
         name : str, optional
             The system's name; by default the one of a Run of ranx.
 
@@ -268,8 +268,8 @@ class Run(Rows):
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping and no list, a list has a document twice, or an id or a
-            score is refused.
+            If an inner value is neither a mapping nor a list, a list has a document twice, or an id
+            or a score is refused.
 
         Examples
         --------

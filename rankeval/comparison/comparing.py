@@ -159,25 +159,26 @@ def compare(
     lower_is_better : str, sequence of str, or mapping of str to bool, optional
         Columns in which less is better; in a mapping, False says that more is better. A measure has
         its own direction. A column named by latency, time, cost, price, bytes or memory, such as
-        "latency_ms" or "cost per 1000", has one too: a system is then said to be faster, cheaper or
-        smaller. All other columns show a difference only. They have no best system and no ranks,
-        and one-sided claims are refused.
+        "latency_ms" or "cost per 1000", has one too: the headline then calls a system faster,
+        cheaper or smaller. All other columns show a difference only. They have no best system and
+        no ranks, and one-sided claims are refused.
     unit : str, default "query"
-        The noun, in the singular, for a row of the scores. Of an online experiment it is "user",
+        The noun, in the singular, for a row of the scores. For an online experiment it is "user",
         "session" or "impression": headline, tables, figures and notes then speak of users, and the
         ids of a frame may be a column ``user`` or ``user_id``. Take the unit that the systems were
-        assigned to: rows of one user are no independent sample. Columns such as ``n_queries`` keep
-        their names.
+        assigned to: rows of one user are not an independent sample. Columns such as ``n_queries``
+        keep their names.
     groups : Series or mapping by query id, DataFrame or array, optional
         The group of each query, in the forms of ``by``: its conversation, the need that it
         paraphrases, the document that it is about. Queries of a group are not independent. So
         tests, corrections and intervals are over groups: scores are the means of each group, and
         ``mean_baseline``, ``mean_system`` and ``difference`` are means over groups, each group
-        counting once. These are means over queries if all groups are of one size; else a note says
-        how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has
-        that of the queries. Wins, ties, losses and slices stay those of queries. A name such as
-        "conversation" is the noun in sentences, and a note has the intraclass correlation. Groups
-        of several collections are apart. If queries have weights, a group has the sum of theirs.
+        counting once. They equal the means over queries if all groups have one size; otherwise a
+        note says how far apart they are. ``n_queries`` is the number of groups;
+        ``settings.n_members`` has that of the queries. Wins, ties, losses and slices stay those of
+        queries. A name such as "conversation" is the noun in sentences, and a note has the
+        intraclass correlation. Groups of several collections are apart. If queries have weights, a
+        group has the sum of theirs.
 
     Returns
     -------
@@ -421,7 +422,7 @@ def compare_algorithms(
     is_few = len(folds) < 2 or len(sizes) < 2
     refuse(
         (test not in FOLD_TESTS, plain),
-        (is_few, few_folds, 'for one hold-out ask question="models"'),
+        (is_few, few_folds, 'for a single hold-out, use question="models"'),
     )
     settings = ComparisonSettings(test=test, rng=0, baseline=baseline, **options)
     chosen("correction of tests over folds", settings.correction, corrections_of_p_values())

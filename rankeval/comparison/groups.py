@@ -132,7 +132,7 @@ class Groups:
         )
         value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
         size = count(n, self.member)
-        return [f"{within} {value} {size} tell as much as {alike:.0f} independent ones"]
+        return [f"{within} {value} {size} are worth {alike:.0f} independent ones"]
 
 
 def _means(scores: Floats, of: Ints, weights: Floats | None = None) -> tuple[Floats, Floats]:
@@ -192,7 +192,7 @@ def query_groups(
     without = np.isin(of, np.flatnonzero(is_missing))
     names = few(queries[without].tolist())
     lacking = f"{without.sum()} of {count(n, unit)} have no group: {names}"
-    alone = f"give each a group; a {unit} that stands alone has one of its own"
+    alone = f"give each {unit} a group; one without others gets a group of its own"
     refuse((without.any(), lacking, alone), kind=QueryIdError, argument="groups")
     for number, rows in enumerate(collections.values()):
         of[rows] += number * len(places)
@@ -206,7 +206,7 @@ def query_groups(
     same = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
     same_there = f"all {units} of collection {few(single)} are of one group"
     refuse(
-        (n_groups == n, own, f"{ids}; else leave groups= out"),
+        (n_groups == n, own, f"{ids}; otherwise leave groups= out"),
         (n_groups < 2, same, "give the group of each, such as its conversation or its document"),
         (single, same_there, "leave it out"),
         argument="groups",

@@ -31,7 +31,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import LEAST_QUERIES, id_index, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
-from rankeval.evaluation.lacking import listed, undefined_notes
+from rankeval.evaluation.lacking import listed, own_notes, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, faults_of, sampled_note, size_of
 from rankeval.io.frames import spelled
@@ -55,11 +55,12 @@ LowerIsBetter = str | Sequence[str] | Mapping[str, bool] | None
 
 WEIGHT = "weight"
 BESIDE = (*QUERY_COUNTS, WEIGHT)
-"""Columns of frames that stand beside scores, as in the scores of Spark."""
+"""Columns of frames beside the scores, such as those that Spark writes."""
 
 POOLED_FOLDS = (
     "approximate: the {units} of several folds are pooled, each fold ranked by models of its own, whose training parts "
-    "overlap; one hold-out compares two models, cross_validate({{...}}).compare(question='algorithms') the algorithms"
+    "overlap; compare two models on one hold-out, algorithms by "
+    "cross_validate({{...}}).compare(question='algorithms')"
 )
 """Note on a test over such queries; ``units`` is their noun."""
 
@@ -68,7 +69,7 @@ Cells = dict[str, dict[Any, Scores]]
 """System -> part -> scores: by collection, by replicate, or all in the part None."""
 
 _TURN = (
-    "systems stand outermost, {system: {collection: scores}}; turn a mapping x of collections by {system: "
+    "the outer keys are systems, {system: {collection: scores}}; turn a mapping x of collections by {system: "
     "{collection: x[collection][system] for collection in x} for system in next(iter(x.values()))}"
 )
 
@@ -293,7 +294,8 @@ def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: 
     for name, evaluation in evaluations.items():
         notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
         sampled = sampled_note(evaluation)
-        for note in filter(None, [*undefined_notes(evaluation, labels, unit), sampled]):
+        own = [*own_notes(evaluation), *undefined_notes(evaluation, labels, unit)]
+        for note in filter(None, [*own, sampled]):
             undefined.setdefault(note, []).append(name)
         if evaluation.facts.whole:
             sizes.append(size_of(evaluation, unit))
@@ -343,7 +345,7 @@ def _chosen_measures(
         f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"
     ]
     if beside:
-        why = f"not compared, since these columns are no scores: {', '.join(beside)}"
+        why = f"not compared, because these columns are not scores: {', '.join(beside)}"
         notes.append(f"{why}; name them in measures= to compare them")
     if WEIGHT in beside:
         notes.append(f"the tests count every {unit} once, and do not use the column {WEIGHT!r}")
@@ -362,7 +364,7 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Ce
     is_named = baseline is None or baseline in by_collection
     is_inside = not is_named and all(baseline in parts for parts in by_collection.values())
     names = few(list(by_collection))
-    inside = f"the baseline {baseline!r} stands within each of {names}; {_TURN}"
+    inside = f"the baseline {baseline!r} is inside each of {names}; {_TURN}"
     refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
     return by_collection
 
@@ -405,7 +407,7 @@ def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
     named = {str(name): scores for name, scores in parts}
     names = few([name for name, _ in parts])
     twice = f"two collections have the same name as text: {names}"
-    stands_for = "which stands for all collections together in the table; rename it"
+    stands_for = "the table's name for all collections together; rename it"
     taken = f"a collection is named {TOGETHER!r}, {stands_for}"
     refuse((len(named) < len(parts), twice), (TOGETHER in named, taken))
     return named
@@ -463,10 +465,10 @@ def weight_notes(
     name = f"{settings.unit} {queries[int(weights.argmax())]!r}"
     if n < len(queries):
         name = f"one {settings.unit}"
-    lone = f"{name} carries {share:.2f} of the weight, so the others tell nothing of the mean"
+    lone = f"{name} carries {share:.2f} of the weight, so the others hardly influence the mean"
     remedy = "leave it out, with subset, or evaluate without query_weight"
     refuse((share > MOST_SHARE, lone, remedy), argument="query_weight")
-    number = f"{n:,} weighted {units} tell as much as {effective:.0f} equal ones (Kish)"
+    number = f"{n:,} weighted {units} are worth {effective:.0f} equal ones (Kish)"
     notes = [f"{number}; wins, ties and losses count each once"]
     if share > max(NOTED_SHARE, 2 / n):
         notes.append(f"{name} carries {share:.2f} of the weight: p-values and intervals rest on it")
@@ -488,7 +490,7 @@ def slices_by(
     slices = f"found {len(places)} slices of {count(len(queries), unit)}"
     small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: {slices}"
     names = few(texts)
-    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {names}"
+    alike = f"slices need different names, and {TOGETHER!r} means all {units}; found {names}"
     taken = f"the table has a column {name!r}"
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(

@@ -24,7 +24,7 @@ from rankeval.comparison.derived import (
 from rankeval.comparison.dominance import tradeoff_figure, tradeoff_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
-from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
+from rankeval.comparison.record import Choice, ComparisonRecord, best_first, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
 from rankeval.comparison.seeds import seed_table, seed_tables
 from rankeval.comparison.shelved import NUMBERS, comparison_record, systems_of
@@ -56,8 +56,8 @@ class Comparison(Displayed, ComparisonRecord):
     table : DataFrame of shape (n_measures * n_pairs, 18)
         A row per measure and pair. Columns: measure, baseline, system, n_queries, mean_baseline,
         mean_system, difference, ci_low and ci_high (an interval of this pair alone, which belongs
-        to p_value), p_value, p_adjusted, ci_low_adjusted and ci_high_adjusted (an interval that
-        holds together with those of the family, which belongs to p_adjusted; nan for corrections
+        to p_value), p_value, p_adjusted, ci_low_adjusted and ci_high_adjusted (an interval that is
+        valid together with those of the family and belongs to p_adjusted; nan for corrections
         that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z: mean over
         standard deviation of the differences, with the sign of ``difference``), wins, ties and
         losses (queries on which the system is better, equal up to a relative 1e-12, or worse; if it
@@ -110,13 +110,13 @@ class Comparison(Displayed, ComparisonRecord):
         upper (the least and the greatest difference if all of a system's had this grade, or none);
         is_bound (True if the difference lies between these whatever the unjudged documents are;
         False for nDCG, AP and others that divide by what could be found, for which they are
-        extremes). Measures by aspect are left out. None also if weights follow the variance.
+        extremes). Measures by aspect are left out. It is also None if weights follow the variance.
     condensed : DataFrame or None
         The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"``
         asked for them; without measures by aspect.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of
-        this project", "exploratory" or "secondary", as of the opening. "" without a guard. Notes,
+        this project", "exploratory" or "secondary", when it was opened. "" without a guard. Notes,
         reports and tags have two words: a first look and a secondary view are "exploratory" there,
         and the sentence behind it says why.
     opening : dict or None
@@ -139,8 +139,8 @@ class Comparison(Displayed, ComparisonRecord):
         """The result in a few sentences that say no more than the table.
 
         They name the system with the largest gain among those shown, with its adjusted interval,
-        and say of the others what was shown, and whether the first two by their means can be told
-        apart. If nothing is shown, they say so, and give the row that is nearest to the claim. If
+        and say what was shown about the others, and whether the two largest means differ reliably.
+        If nothing is shown, they say so, and give the row that is nearest to the claim. If
         the shares of judged documents differ, they say this too.
 
         Examples
@@ -158,8 +158,11 @@ class Comparison(Displayed, ComparisonRecord):
     def findings(self) -> tuple[str, ...]:
         """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
-        is_told = choice and choice.n_candidates > 1 and choice.has_interval
-        return (self.headline, choice.words) if is_told else (self.headline,)
+        # If the baseline is best, nothing is chosen over it.
+        is_gain = self.settings.baseline not in [*best_first(self)][:1]
+        if choice and choice.n_candidates > 1 and choice.has_interval and is_gain:
+            return self.headline, choice.words
+        return (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:
@@ -175,8 +178,8 @@ class Comparison(Displayed, ComparisonRecord):
         credits each system only with queries that did not choose it, so it is the value of the
         procedure, which chooses other systems on other queries. With systems of very unlike
         variance it differs from the named system's own gain: it is lower if noisy systems are worse
-        in truth, since they would often be chosen. The interval holds for the system chosen; its
-        end on the worse side is stretched where necessary to hold the estimate. See
+        in truth, since they would often be chosen. The interval is valid for the system chosen; its
+        end on the worse side is stretched where necessary to include the estimate. See
         ``rankeval.significance.multiple``. With one candidate it is the plain difference with
         Student's interval.
 
@@ -222,8 +225,8 @@ class Comparison(Displayed, ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If the comparison is one over queries that was read from JSON, which holds no scores of
-            queries, or if queries are weighted.
+            If the comparison is over queries and was read from JSON, which has no scores by query,
+            or if queries are weighted.
 
         Examples
         --------
@@ -245,11 +248,11 @@ class Comparison(Displayed, ComparisonRecord):
         seeds, 1 if none are known), sd_baseline and sd_system (standard deviation over seeds of the
         mean); se_queries and se_seeds (standard errors of the difference); reach_seeds (the largest
         difference that seeds alone make, at level 1 - alpha); df (Satterthwaite's), ci_low, ci_high
-        and p_value over queries and seeds. The p-value is two-sided and for a difference, also if
+        and p_value over queries and seeds. The p-value is two-sided and for a difference, even if
         the comparison has another claim or test. It is not corrected for several comparisons.
 
-        The p-values of ``table`` are over queries alone: they hold for these seeds. The seeds of
-        two systems are taken for independent.
+        The p-values of ``table`` are over queries alone: they apply to these seeds. The seeds of
+        two systems are treated as independent.
 
         Returns
         -------
@@ -281,8 +284,8 @@ class Comparison(Displayed, ComparisonRecord):
     ) -> pd.DataFrame:
         """Return the probabilities that each system is worse, about equal and better.
 
-        These are no p-values. They are probabilities under an assumed prior, given the scores, and
-        are corrected for no number of comparisons.
+        These are not p-values. They are probabilities under an assumed prior, given the scores, and
+        are not corrected for the number of comparisons.
 
         Parameters
         ----------
@@ -334,9 +337,9 @@ class Comparison(Displayed, ComparisonRecord):
         better; rank_high, the number of systems - the number shown worse; share_first, the share of
         resamples over queries in which the system has the best mean.
 
-        The ranges hold for all systems of a family at once: each true rank lies in its range if no
-        pair is shown wrongly. The chance of a pair shown wrongly is alpha or less, as nearly as
-        test and correction hold their level. ``share_first`` describes the sample. It is no
+        The ranges are valid for all systems of a family at once: each true rank lies in its range
+        if no pair is shown wrongly. The chance of a pair shown wrongly is alpha or less, as nearly
+        as test and correction keep their level. ``share_first`` describes the sample. It is not the
         probability of being the best: of equal systems, the one that led by chance may have a share
         near 1. It is nan if there are no scores by query (after `from_json`, and for folds), and
         for comparisons over several collections or slices, whose ranks have their column first.
@@ -442,7 +445,7 @@ class Comparison(Displayed, ComparisonRecord):
             "comparisons" has a row per comparison with all its figures; its interval is the
             adjusted one, if the correction has any. "systems" has a row per system and a column per
             measure or collection, as papers do: means, the best in bold, of three systems or more
-            the second underlined, and marks of the claims shown. Against one system, stars tell the
+            the second underlined, and marks of the claims shown. Against one system, stars show the
             level: alpha, .01 and .001 by the adjusted p; an arrow in front of them says that the
             system is worse. If all pairs were compared, a mean carries the letters of the systems
             that it is shown better than. If one measure is primary, the others get no marks.
@@ -464,7 +467,7 @@ class Comparison(Displayed, ComparisonRecord):
         Returns
         -------
         str
-            A ``table`` environment; caption and notes stand above the table.
+            A ``table`` environment, with caption and notes above the table.
 
         Raises
         ------
@@ -539,7 +542,7 @@ class Comparison(Displayed, ComparisonRecord):
         gain: bool = False,
         digits: int | None = None,
     ) -> str:
-        """Return an HTML table, which stands alone in one ``div``.
+        """Return an HTML table in one ``div``.
 
         Parameters
         ----------
@@ -700,7 +703,7 @@ class Comparison(Displayed, ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If the role is no plain word, or the data set has another one.
+            If the role is not a plain word, or the data set has another role.
         """
         shown = replace(printed(self), caption=f"{' '.join(self.findings)} {printed(self).caption}")
         text = "\n\n".join(table.to_markdown() for table in [shown, *self._tables[1:]])

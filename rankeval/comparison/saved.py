@@ -35,7 +35,7 @@ from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
 JSON_FORMAT = "rankeval.comparison/9"
-PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
+PLACE, REMEDY = "this is not a whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
 _TABLES = {
@@ -140,13 +140,11 @@ def from_json(text: str) -> dict[str, Any]:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"this is no comparison: it is no JSON ({error}); pass the output of to_json"
+            f"this is not a comparison: it is not JSON ({error}); pass the output of to_json"
         ) from error
     version = content.pop("format", None) if isinstance(content, dict) else None
     is_ours = isinstance(version, str) and version.startswith("rankeval.comparison/")
-    other = (
-        f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
-    )
+    other = f"this comparison is of another version: its format is {version!r}, not {JSON_FORMAT!r}"
     remedy = "another version wrote it: compare the systems again" if is_ours else REMEDY
     refuse((version != JSON_FORMAT, other, remedy))
     try:

@@ -212,15 +212,16 @@ def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
 
 def _found(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     return (
-        f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
-        f"{_unseen(found)}A test score that guides your choices no longer tells how good a system is on new queries."
+        f"{action} was refused: the data contains queries of {_collection(url, found)}. {_queries(found, data)} "
+        f"{_unseen(found)}A test score that guides your choices no longer shows how good a system is on new queries."
     )
 
 
 def warning_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the warning for a match that is too weak to refuse the data."""
     return (
-        f"{action} goes on, but the data may hold queries of {_collection(url, found)}. {_queries(found, data)} That "
+        f"{action} goes on, but the data may contain queries of {_collection(url, found)}. "
+        f"{_queries(found, data)} That "
         f"is too little to refuse it. If they are test queries, take them out before you go on: {_guard(url, found)}, "
         f"{_rest(data)}"
     )
@@ -314,7 +315,7 @@ def _unseen(found: Match) -> str:
     if not found.n_unseen or found.queries.all():
         return ""
     return (
-        f"These were recognised by what they show together, and the other {found.n_unseen} of the collection may stand "
+        f"These were recognised by their values together, and the other {found.n_unseen} of the collection may be "
         "in the data too: leave them out by their ids in the source of this data, or drop that source, not only these "
         "rows. "
     )

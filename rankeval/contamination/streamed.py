@@ -191,7 +191,7 @@ def joined_traces(
     if len(grouping.queries) < len(whole.names):
         twice = grouping.queries[np.diff(grouping.offsets) > 1]
         raise InvalidInput(
-            f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part"
+            f"qid: queries occur in two parts ({few(twice.tolist())}); give each query in one part"
         )
     order = np.arange(len(whole.names)) if grouping.order is None else grouping.order
     # Together they may have more queries than a registration has.

@@ -244,8 +244,8 @@ def load_table_parts(
     Raises
     ------
     InvalidInput
-        If a row belongs to no part, a query has rows in two parts, or a value that is named stands
-        for two parts or is in no row.
+        If a row belongs to no part, a query has rows in two parts, or a value is named for two
+        parts or is in no row.
     UnknownName, FileFormatError, LimitExceeded
         As in `load_table`.
 
@@ -286,7 +286,7 @@ def read_table(
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
     note = (
-        f"columns that are no features: {reasons}; list the features to choose others, or name "
+        f"columns that are not features: {reasons}; list the features to choose others, or name "
         "categories"
     )
     return table, [note]
@@ -330,9 +330,7 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
     part_of: dict[str, str] = {}
     for part, value, word in _named(words):
         if part_of.get(word, part) != part:
-            raise InvalidInput(
-                f"the value {value!r} stands for {part_of[word]} and for {part}: choose one"
-            )
+            raise InvalidInput(f"the value {value!r} means {part_of[word]} and {part}: choose one")
         part_of[word] = part
     usual = {word: part for word, part in PART_OF.items() if words[part] is None}
     return usual | part_of

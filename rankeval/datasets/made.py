@@ -141,7 +141,7 @@ def make_ranking(
         The largest grade.
     tie_share : float
         Share of each query's rows, at most 1, that repeat the features of the query's first row. No
-        model can tell them apart, but each has its own noise and so its own grade.
+        model can distinguish them, but each has its own noise and so its own grade.
     shuffle : bool
         Whether to shuffle all rows, so that the rows of a query are not consecutive.
     rng : int, Generator or None

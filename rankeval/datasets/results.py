@@ -77,7 +77,7 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
             raise InvalidInput(problem, remedy="evaluate them on the same revision")
         model, revision_of_model = file.resolve().parts[-3:-1]
         of_tasks = scores.setdefault((model.replace("__", "/"), revision_of_model), {})
-        twice = f"{task} of {model}/{revision_of_model} stands in two folders of {folder}"
+        twice = f"{task} of {model}/{revision_of_model} is in two folders of {folder}"
         refuse((task in of_tasks, twice, "name one of them"), argument="path")
         of_tasks[task] = score
     require(scores, "path", str(folder), "a folder with results of mteb, model/revision/task.json")

@@ -147,7 +147,7 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
         values = ids if isinstance(ids, np.ndarray) else list(ids)
         index: pd.Index[Any] = pd.Index(values, tupleize_cols=False)
     except (TypeError, ValueError) as error:
-        problem = f"these are no ids of queries: {said(error)}"
+        problem = f"these are not query ids: {said(error)}"
         raise QueryIdError(problem, argument="queries") from None
     return index
 

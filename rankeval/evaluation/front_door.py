@@ -218,8 +218,8 @@ class Given:
 def _array_remedy(truth: Any) -> str | None:
     """Say how to pass lists or a matrix, sparse or not, with a query a row."""
     if isinstance(truth, (list, tuple)) and truth and isinstance(truth[0], (list, tuple, set)):
-        ids = "if the lists hold ids, give dict(enumerate(...)) of both"
-        return f"{ids}; if numbers, one list of each, with qid="
+        ids = "if the lists contain ids, give dict(enumerate(...)) of both"
+        return f"{ids}; if they contain numbers, give one list of each, with qid="
     is_sparse = hasattr(truth, "toarray")
     if is_sparse or getattr(truth, "ndim", 1) == 2:
         dense = "toarray().ravel()" if is_sparse else "ravel()"
@@ -273,7 +273,7 @@ def evaluate(
         ``{qid: [docid, ...]}``: a ranked list of a run, relevant documents of judgments. Arguments
         that look swapped are refused. Series in one call need equal indexes in the same order;
         others are refused, because the caller may have meant position or label. Scores are compared
-        as 64-bit floats; whole numbers that these cannot hold are refused.
+        as 64-bit floats; whole numbers that do not fit into them are refused.
 
         Beside the judgments of a collection, ``ranking`` may also be a search: a function of the
         text of a query, or an object with a method ``transform`` or ``search``, as in
@@ -292,7 +292,7 @@ def evaluate(
         The document of each row, or its column; only ``ties="docid"`` reads it.
     columns : mapping of str to array of shape (n_rows,), or str or list of str, optional
         Columns of the rows that measures read, such as ``{"price": price}`` for
-        ``"Revenue@5(column='price')"``: finite numbers, one a row. Of a frame, the names of its
+        ``"Revenue@5(column='price')"``: finite numbers, one per row. For a frame, the names of its
         columns: ``["price"]``, or ``{"price": "price_usd"}`` to give one another name. A column
         that no measure reads is left alone.
     measures : str, Measure or iterable of them

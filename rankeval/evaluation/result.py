@@ -34,7 +34,7 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
-from rankeval.evaluation.lacking import fixed, undefined_notes
+from rankeval.evaluation.lacking import fixed, own_notes, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
@@ -260,8 +260,7 @@ class Evaluation(Displayed):
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
-        if n_own := affected.get("own_document"):
-            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
+        notes += own_notes(self)
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -278,8 +277,8 @@ class Evaluation(Displayed):
         ----------
         queries : iterable of ids, or array or Series of bool of shape (n_queries,)
             The queries to keep, in any order. An array of bool goes by position, in the order of
-            ``queries``. A Series of bool goes by its index of query ids, which must hold every
-            query and may hold more.
+            ``queries``. A Series of bool goes by its index of query ids, which must contain every
+            query and may contain more.
 
         Returns
         -------
@@ -369,7 +368,7 @@ class Evaluation(Displayed):
         names = self.measure_names
         labels = names[:1] if measure is None else labels_of(measure, names)
         if len(labels) > 1:
-            raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
+            raise InvalidInput(f"measure means {', '.join(labels)}", remedy="name one of them")
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)
@@ -504,8 +503,8 @@ class Evaluation(Displayed):
         Raises
         ------
         InvalidInput
-            If the role is no plain word, the data set has another one, or the step is no whole
-            number from 0.
+            If the role is not a plain word, the data set has another role, or the step is not a
+            whole number from 0.
         """
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
@@ -671,7 +670,7 @@ def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFr
 
 def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
     """Say which slice is the worst by the first measure."""
-    worst, first = table.iloc[0], evaluation.measure_names[0]
+    worst, first = table.astype(object).iloc[0], evaluation.measure_names[0]
     name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
     size = count(int(worst["n_queries"]), "query")
     return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
@@ -865,7 +864,7 @@ def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
     """Return a mask of the queries of weight 0, which cannot change a mean."""
     if evaluation.weights is None:
         return np.zeros(evaluation.n_queries, dtype=np.bool_)
-    return evaluation.weights == 0
+    return np.asarray(evaluation.weights == 0)
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

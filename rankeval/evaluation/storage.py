@@ -134,22 +134,6 @@ def unpacked_fields(content: bytes, where: str = "") -> dict[str, Any]:
     return fields
 
 
-def weights_of(content: bytes) -> NDArray[np.float64] | None:
-    """Read the weights alone of a file that `to_bytes` wrote; None if it has none."""
-    import pyarrow.parquet as pq
-
-    from rankeval.io.tables import parquet_table, whole_parquet
-
-    source = pa.BufferReader(content)
-    with whole_parquet("it"):
-        columns = pq.read_schema(source).names
-    if "weight" not in columns:
-        return None
-    weights: NDArray[np.float64]
-    weights = parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
-    return weights
-
-
 def _fields(content: bytes) -> dict[str, Any]:
     from rankeval.io.tables import parquet_table
 

@@ -109,7 +109,7 @@ def set_key(raw: dict[str, Any], override: str) -> None:
         if below in (None, False, "off"):
             below = place[step] = {}
         if not isinstance(below, dict):
-            raise ConfigError(f"--set {override!r}: {step!r} holds a value and no keys")
+            raise ConfigError(f"--set {override!r}: {step!r} has a value and no keys")
         place = below
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
@@ -196,7 +196,7 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     Raises
     ------
     ConfigError
-        If the file does not exist or is no YAML, or a key or value is wrong. The message is one
+        If the file does not exist or is not YAML, or a key or value is wrong. The message is one
         line.
     """
     path, shipped = Path(path_or_name), shipped_configs()
@@ -297,7 +297,7 @@ def keys_markdown() -> str:
 
 def keys_text() -> str:
     """Return the keys as text for a terminal."""
-    parts = ["NAME stands for the name of a ranker, and [] for each item of a list.\n"]
+    parts = ["NAME means the name of a ranker, and [] each item of a list.\n"]
     for key in list_keys():
         default = key.default if key.default in ("", "required") else f"default {key.default}"
         head = f"{key.path}: {', '.join(filter(None, (key.kind, default)))}"

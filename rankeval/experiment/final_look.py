@@ -97,7 +97,7 @@ def check_ledger(config: ExperimentConfig) -> None:
         if lost := [head[:12] for head in named if kept is None or not kept.holds(head)]:
             raise LedgerError(
                 f"{report} was written at the head {few(lost)} of the ledger {ledger.where}, "
-                "which no longer holds it: entries were deleted or rewritten, and nothing was "
+                "which no longer contains it: entries were deleted or rewritten, and nothing was "
                 "registered or opened. Restore the ledger from a copy (rankeval guard merge adds "
                 "what is missing). Another folder (output.directory) lets the run go on, and then "
                 "it is on you that looks are missing from its count"
@@ -166,7 +166,7 @@ def _refuse_shared(parts: DataParts, ledger: Ledger | None) -> None:
         if shared.refused:
             names = prints.names[shared.queries].tolist()
             raise GuardRefusal(
-                f"run was refused, and nothing was registered: the {role} part holds queries of "
+                f"run was refused, and nothing was registered: the {role} part contains queries of "
                 f"the test part {name!r} ({shared.why}): in the {role} part, "
                 f"{count(len(names), 'query')}: {few(names)}. Take them out of one of the two"
             )

@@ -135,7 +135,7 @@ def imported(path: str, *, key: str) -> Any:
     """Import ``package.module.Name`` or ``module:name``."""
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
-        problem = f"{path!r} is no import path; expected package.module.Name or module:name"
+        problem = f"{path!r} is not an import path; expected package.module.Name or module:name"
         raise ConfigError(problem, argument=key)
     if "" not in sys.path and "." not in sys.path:
         # A loader of the user's own is in the current directory, as with python -m.

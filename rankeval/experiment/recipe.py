@@ -160,8 +160,8 @@ def run_experiment(
     ConfigError
         If a key or value of the experiment is wrong.
     GuardRefusal
-        If the dev part holds registered test content. The tracking server then has a run that
-        FAILED, with the reason, as after every error that comes once data is read.
+        If the dev part contains registered test content. The tracking server then has a run that
+        FAILED, with the reason, as after every error after the data was read.
 
     Notes
     -----

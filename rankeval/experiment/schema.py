@@ -45,7 +45,7 @@ LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
 MeasureName = Annotated[str, AfterValidator(lambda name: str(measure(name)))]
-"""A measure; the model holds its canonical name."""
+"""A measure; the model stores its canonical name."""
 
 Address = Annotated[
     str | None,
@@ -327,7 +327,7 @@ class StepConfig(Section):
     """columns that this step transforms, such as categories, by a ColumnTransformer; the others
     pass through behind them, and all columns lose their names"""
     name: str | None = None
-    """if not given, the name of the class in small letters, as in make_pipeline"""
+    """if not given, the name of the class in small letters, as make_pipeline names it"""
 
     @model_validator(mode="before")
     @classmethod
@@ -391,7 +391,7 @@ class RankerConfig(Section):
     """a random search, instead of grid"""
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
     """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the
-    validation part; without one, on queries held out of the training rows"""
+    validation part; if there is none, on queries held out of the training rows"""
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """share of the queries to hold out for early stopping; if not given, 0.1"""
     eval_measure: MeasureName | None = None

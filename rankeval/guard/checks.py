@@ -276,7 +276,7 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         if theirs.project == registration.content.project:
             way_out = (
                 f"If this takes the place of {theirs.name!r}, register it with "
-                f"supersedes={theirs.name!r}; else choose"
+                f"supersedes={theirs.name!r}; otherwise choose"
             )
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
@@ -339,7 +339,7 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
         if len(rows) >= LEAST_ROWS and known.bits[rows].sum() >= IDENTIFIABLE_BITS:
             name, project = other.registered.name, other.registered.project
             yield (
-                f"at least {count(len(rows), 'row')} of {name!r} (project {project!r}) stand in other queries here: a "
+                f"at least {count(len(rows), 'row')} of {name!r} (project {project!r}) are in other queries here: a "
                 "model that was tuned on one has seen rows of the other. If documents were grouped into queries "
                 "otherwise, register the collection that you report on, and no other"
             )

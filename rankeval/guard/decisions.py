@@ -244,8 +244,8 @@ class Decision(Displayed):
     first_name : str
         The name under which the same output was decided on; "" if the decision is new.
     n_over : int
-        Decisions over the budget, made by clones that did not know of each other: the level does
-        not hold then.
+        Decisions over the budget, made by clones that did not know of each other. If there are any,
+        the level is exceeded.
     against : Standard or None
         The ranking of the baseline: its hash, and since when and by whom it is on record. None
         without a gate.
@@ -272,9 +272,7 @@ class Decision(Displayed):
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
             over = (
-                f", and {self.n_over} over the budget: its level does not hold"
-                if self.n_over
-                else ""
+                f", and {self.n_over} over the budget: its level is exceeded" if self.n_over else ""
             )
             return f"{self.remaining} of {count(self.budget, 'decision')} left{over}"
         release = ", a single release" if self.budget == 1 else ""
@@ -292,7 +290,7 @@ class Decision(Displayed):
             known = " (the ranking of the baseline, which is free)"
         words = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {self.counted}"
         if self.n_exposed:
-            words += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
+            words += f"; {count(self.n_exposed, 'query')} looked at outside this gate, so its level may be exceeded"
         return words
 
     def _view(self) -> View:

@@ -100,7 +100,7 @@ def _parts(folds: Any, data: RankingData) -> Folds:
     for number, (train, test) in enumerate(parts):
         if len(np.intersect1d(train, test)):
             raise InvalidInput(
-                f"fold {number} trains on rows that it holds out: give it two parts without shared rows"
+                f"fold {number} trains on rows that are held out: give it two parts without shared rows"
             )
     return parts
 
@@ -132,8 +132,8 @@ def _refuse_other_than_once(parts: Folds, data: RankingData) -> None:
     often = "never" if not times[row] else f"{times[row]} times"
     n_queries = len({*data.qid[times != 1].tolist()})
     raise InvalidInput(
-        f"folds hold query {data.qid[row]!r} out {often} ({count(n_queries, 'query')} in all): a benchmark has one "
-        "score of each query, so give folds that hold each out exactly once, such as QueryKFold"
+        f"query {data.qid[row]!r} is held out {often} ({count(n_queries, 'query')} in all): a benchmark has one "
+        "score of each query, so give folds in which each is held out exactly once, such as QueryKFold"
     )
 
 

@@ -160,7 +160,7 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
         if not is_finite.all():
             broken = evaluation.measure_names[int(np.argmin(is_finite))]
             raise InvalidInput(
-                f"{broken} is no finite number for some queries, so systems cannot be compared by it"
+                f"{broken} is not a finite number for some queries, so systems cannot be compared by it"
             )
         if not isinstance(ranking, Run):
             return
@@ -272,7 +272,7 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
         if unknown.any():
             reason = (
                 f"are known to be new. {int(exposed.sum())} were looked at in some collection, and "
-                f"{int(unknown.sum())} may be others of it: ids and features changed, so nothing tells. Register the "
+                f"{int(unknown.sum())} may be among them unrecognised, because ids and features changed. Register the "
                 "queries under the ids that they had, and take new ones"
             )
         n_fresh = f"{len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"

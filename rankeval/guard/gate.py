@@ -118,8 +118,8 @@ def n_exposed_outside(
 def exposed_words(n_exposed: int, collection: RegisteredCollection) -> str:
     """Say what looks beside the gate mean for it."""
     return (
-        f"{n_exposed} of {count(collection.n_queries, 'query')} of {collection.name!r} were looked at outside of this "
-        "gate. Its level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
+        f"{n_exposed} of {count(collection.n_queries, 'query')} of {collection.name!r} were looked at outside this "
+        "gate. Its level is not valid for candidates that such a look helped to make: declare a gate on fresh queries"
     )
 
 

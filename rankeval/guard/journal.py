@@ -134,7 +134,7 @@ class Records:
         reason = self.retired.get(entry.hash)
         if reason is not None:
             raise LedgerError(
-                f"{entry.body['name']!r} was retired ({reason}) and is no test any more"
+                f"{entry.body['name']!r} was retired ({reason}) and is no longer a test"
             )
         return entry
 
@@ -165,7 +165,7 @@ SERVICES = (
     "CODEBUILD_BUILD_ID", "DRONE", "GITHUB_ACTIONS", "GITLAB_CI", "GO_PIPELINE_LABEL", "JENKINS_URL BUILD_ID",
     "SEMAPHORE", "TEAMCITY_VERSION", "TF_BUILD", "TRAVIS", "bamboo_planKey",
 )  # fmt: skip
-"""The variables by which a CI service is known; all that stand in one text must be set."""
+"""The variables by which a CI service is known; all variables of one text must be set."""
 
 POD = "KUBERNETES_SERVICE_HOST"
 """Set in each pod of Kubernetes, whose checkout may lie on a volume that outlives it."""

@@ -186,11 +186,11 @@ def _note_on_standing(batch: Batch, standing: Standing, history: History) -> str
             f"{', '.join(other.who)}"
             for other in standing.others
         )
-        known = "If results were published, they" if looked else "If a decision was told, it"
+        known = "If results were published, they" if looked else "If a decision was published, it"
         return (
             f"exploratory for {plan.measure}: the first look of this project, but "
             f"{_exposed_words(standing, plan.project)} ({looked or 'by a gate or a retirement of another project'}). "
-            f"{known} may have guided the choice of systems; else p is as for a confirmatory plan"
+            f"{known} may have guided the choice of systems. Otherwise p is as for a confirmatory plan"
             f"{_correction_words(batch)}"
         )
     if standing.name == EXPLORATORY:

@@ -52,7 +52,7 @@ class Guard(Displayed):
     ledger : str or path, optional
         A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's
         root, unless ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger. Other processes
-        look into that one only: whoever registers something elsewhere gets a warning, except in the
+        read that ledger only: registering something in another one gives a warning, except in the
         temporary folder of the system.
     who : str, optional
         The person or machine in new entries; by default ``RANKEVAL_WHO``, or the user and the host.
@@ -60,7 +60,7 @@ class Guard(Displayed):
     Raises
     ------
     InvalidInput
-        If the name is no text of 1 to 255 letters.
+        If the name is not a text of 1 to 255 letters.
     LedgerError
         If nothing can be kept there, or ledgers are switched off.
 
@@ -126,7 +126,7 @@ class Guard(Displayed):
         Registering the same content under the same name again records nothing, but returns the
         collection with its data. Do so to open a plan in a new process. The same queries with other
         features or a few other labels become a revision of the name by themselves. Looks belong to
-        queries, so they carry over to revisions, and to every other registration that holds some of
+        queries, so they carry over to revisions, and to every other registration with some of
         them. New registrations are checked: see ``rankeval.guard.list_checks``.
 
         Parameters
@@ -142,7 +142,7 @@ class Guard(Displayed):
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
-            The texts of the queries. They tell a query under any id, in data that brings its texts
+            The texts of the queries. They identify a query under any id, in data that has its texts
             too, as ``rk.evaluate(queries=texts)`` and the runs of ``rk.text`` do.
         supersedes : RegisteredCollection or str, optional
             The collection that this one takes the place of, if the set of queries, many labels or
@@ -165,7 +165,7 @@ class Guard(Displayed):
         QueryIdError
             If the group sizes do not add up to the rows, or disagree with the ids.
         LedgerError
-            If the name stands for other content and ``supersedes`` does not say so, or the queries
+            If the name is that of other content and ``supersedes`` does not say so, or the queries
             were retired.
         """
         check_text("name", name, "a name for the collection")
@@ -220,7 +220,7 @@ class Guard(Displayed):
             estimator are one system, and one look.
         baseline : str, optional
             The system that the others are compared with. Without one, all pairs are compared. The
-            first baseline that a project declares is no look.
+            first baseline that a project declares is not a look.
         measure : str or Measure
             The primary measure. Only its p-values are adjusted.
         secondary : str, Measure or sequence of them
@@ -237,7 +237,7 @@ class Guard(Displayed):
         fresh : bool, default False
             Whether to test only on queries that nobody in this ledger looked at. If ids and
             features changed, queries that may have been looked at unrecognised are left out too.
-            Their number, and the difference that they can show, stand in ``plan.notes``.
+            ``plan.notes`` give their number, and the difference that they can show.
         groups : Series or mapping by query id, or DataFrame, optional
             The group of each query, such as its conversation, as in `rankeval.compare`. Means,
             tests and intervals are then over groups. They are part of the plan, and kept in the
@@ -252,8 +252,8 @@ class Guard(Displayed):
         ------
         InvalidInput
             If a system gives no ranking of the collection, a measure cannot be computed, fewer than
-            two queries are fresh, the plan is incomplete, or folds cut a query or do not hold each
-            out exactly once.
+            two queries are fresh, the plan is incomplete, or folds cut a query or do not have each
+            query held out exactly once.
         UnknownName
             If the baseline, a measure or the convention does not exist.
         LedgerError
@@ -349,7 +349,7 @@ class Guard(Displayed):
         A gate is declared once for a collection and its revisions. The same call again returns it,
         with or without its baseline. Each candidate is tested at ``alpha / budget``. If the queries
         were looked at before, the gate is declared all the same, and says so in its entry, in a
-        warning and wherever it is printed: its level does not hold for candidates that such looks
+        warning and wherever it is printed: its level is not valid for candidates that such looks
         helped to make.
 
         Parameters
@@ -378,7 +378,7 @@ class Guard(Displayed):
             The rules by which rankings are scored.
         sd : float, optional
             Standard deviation of the differences by query, from which the gate says what it can
-            find; by default .2. It is no part of the terms.
+            find; by default .2. It is not part of the terms.
         rng : int
             Seed of the randomisation test.
         name : str, default "gate"
@@ -462,7 +462,7 @@ class Guard(Displayed):
         """Return the looks at a collection, or all of this project, one row per look, in the order of the ledger.
 
         Looks belong to queries: those at other collections that share queries with this one are
-        listed too. Standings are as of the present head: if a colleague opened these queries in
+        listed too. Standings are those at the present head: if a colleague opened these queries in
         another clone, and the ledgers were merged, the opening that comes first keeps its standing,
         and the other one is exploratory.
 
@@ -479,10 +479,10 @@ class Guard(Displayed):
         DataFrame
             Columns: look, time, who, project, system, measure, value (the aggregate that was seen),
             status (confirmatory or exploratory), plan, output, n_queries (those of the collection
-            that the look was at); without ``collection``, a first column ``collection``. Its ``attrs`` hold
-            ledger, head, the number of looks of other projects at these queries (``elsewhere``),
-            and that of the decisions of gates on them (``decisions``): these are no looks, and
-            ``gate.decisions()`` lists them.
+            that the look was at); without ``collection``, a first column ``collection``. Its
+            ``attrs`` have ledger, head, the number of looks of other projects at these queries
+            (``elsewhere``), and that of the decisions of gates on them (``decisions``): these are
+            not looks, and ``gate.decisions()`` lists them.
 
         Raises
         ------

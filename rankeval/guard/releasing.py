@@ -118,7 +118,7 @@ def status_of(
     if best is None or not (best.refused or best.queries.any() or best.same_labels):
         return Status(**shared)
     content = best.registered
-    link = "it holds" if best.refused else "there is weak evidence that it holds"
+    link = "it contains" if best.refused else "there is weak evidence that it contains"
     why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
     return Status(
         **shared,

@@ -76,9 +76,9 @@ from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
 
 CONFIRMATORY = "confirmatory"
-"""Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
+"""Frozen before anybody had looked at its queries: its p-values, adjusted over its family, are valid."""
 FIRST = "first look of this project"
-"""Frozen before this project had looked at them, but others had: its p-values hold if nobody told."""
+"""Frozen before this project had looked at them, but others had: valid if no result was passed on."""
 EXPLORATORY = "exploratory"
 """Frozen later, and with new outputs: nothing can adjust for the lessons of the earlier openings."""
 SECONDARY = "secondary"
@@ -91,7 +91,7 @@ STATUS_OF = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys(
 )
 """Standing -> its status, one of two words in sentences and tables: the sentence behind the word has the rest.
 
-A first look is called exploratory: nothing in a ledger tells whether the other project's results
+A first look is called exploratory, because a ledger cannot show whether the other project's results
 were known."""
 
 RELEASES = ("exempt", "retire")

@@ -43,7 +43,7 @@ from rankeval.io.opening import MASKED, WHOLE
 from rankeval.io.words import Grades, graded, words_remedy
 
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
-"""The columns that hold ids, in the order in which they are checked."""
+"""The columns with ids, in the order in which they are checked."""
 
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
@@ -467,7 +467,7 @@ def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
     text = str(value)
     if len(text) > 40:
         text = f"{text[:37]}..."
-    problem = f"row {row} is {text}, which {holder} cannot hold"
+    problem = f"row {row} is {text}, which does not fit into {holder}"
     remedy = "subtract or divide by the same number everywhere"
     raise InvalidInput(problem, argument=name, remedy=remedy)
 

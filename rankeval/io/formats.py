@@ -52,11 +52,11 @@ _ID = (
 )
 _NUMBER = (
     "a finite number",
-    "a 64-bit number must hold it without rounding; numbers of a column are of one type",
+    "it must fit a 64-bit number without rounding; numbers of a column are of one type",
 )
 _COMMAS = "the frame of pandas.read_csv(..., sep=None, engine='python', decimal=',')"
 NUL = r"\x00"
-"""A pattern for ids that no file of TREC can hold."""
+"""A pattern for ids that no file of TREC can contain."""
 _SEEN = 1 << 13  # rows whose ids are searched for characters that hardly belong to them
 _EDGE = r"""^[\s\p{Z}\p{Cf}]|[\s\p{Z}\p{Cf},;]$|^".*"$"""
 _EDGES = "begins or ends with a blank, an unseen character, a comma or a quote, which is kept"
@@ -338,7 +338,7 @@ def _place(source: Source, columns: Columns, row: int) -> str:
 def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match `Format.unread`; ``place`` takes a row and returns its place."""
     if (row := unfit_row(ids, unread)) >= 0:
-        remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
+        remedy = "an id contains no NUL, and no rows between two quotes: is there a quote too many?"
         problem = f"found {ids[row].as_py()[:80]!r}"
         raise FileFormatError(problem, where=f"{place(row)}, column {column}", remedy=remedy)
 
@@ -391,7 +391,7 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     if (row := unfit_row(ids, unfit)) >= 0:
         found = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0)"
         remedy = "rename it, or write another format, such as a .parquet file"
-        raise InvalidInput(f"{found} cannot stand in {words}", remedy=remedy)
+        raise InvalidInput(f"{found} cannot be in {words}", remedy=remedy)
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:

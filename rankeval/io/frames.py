@@ -310,9 +310,9 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
             if isinstance(numbers, count):
                 remedy = "keep its best place"
             elif first != number:
-                remedy = f"{first} and {number} are given: find out which of them holds"
+                remedy = f"{first} and {number} are given: find out which of them is right"
             raise InvalidInput(
-                f"document {document!r} stands twice in the list of query {query!r}", remedy=remedy
+                f"document {document!r} occurs twice in the list of query {query!r}", remedy=remedy
             )
         listed[document] = number
     return listed
@@ -450,7 +450,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     known = names_in(table)
     for role, name in names.items():
         if known.count(name) != 1:
-            problem = f"{shown(name)} stands {known.count(name)} times in the frame"
+            problem = f"{shown(name)} occurs {known.count(name)} times in the frame"
             remedy = f"its columns are: {', '.join(known)}"
             raise InvalidInput(problem, argument=role, remedy=remedy)
     columns = {role: table[name] for role, name in names.items()}

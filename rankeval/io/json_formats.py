@@ -119,7 +119,7 @@ def _columns(read: Read, objects: Sequence[Object], value: str) -> Columns:
             documents = [document for document, _ in documents]
             n_ranked += 1
         if lists.setdefault(query, documents) != documents:
-            problem = f"query {shown(query)} stands twice, with other documents"
+            problem = f"query {shown(query)} occurs twice, with different documents"
             raise InvalidInput(problem, remedy="give each query an id of its own")
     n_empty = [*lists.values()].count([])
     notes = (

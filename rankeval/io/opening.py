@@ -70,7 +70,7 @@ class Limits:
     Raises
     ------
     InvalidInput
-        If a limit is no whole number above 0.
+        If a limit is not a whole number above 0.
 
     Examples
     --------
@@ -287,7 +287,7 @@ def as_path(path: Any) -> Path:
     require(fits, "path", path, "the path of a file, as text")
     address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path))
     if address and not Path(path).exists():
-        problem = f"an address ({address[0]}/...) is no path of a file"
+        problem = f"an address ({address[0]}/...) is not the path of a file"
         remedy = "download the file, and give the path of the copy"
         raise InvalidInput(problem, argument="path", remedy=remedy)
     return Path(path)

@@ -79,7 +79,7 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         return None
     # Documents are not all called 0, as we and trec_eval write the iteration.
     if _are_times(fourths) and _are_grades(thirds) and {*seconds} != {"0"}:
-        why = f"column 4 holds times or dates, such as {fourths[0]}"
+        why = f"column 4 has times or dates, such as {fourths[0]}"
         return Reading("qid docid relevance time", why)
     last = [*map(float, fourths)]
     if {*seconds} == {"Q0"} and all(value % 1 for value in last) and _falls(queries, last):
@@ -87,14 +87,14 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         return Reading("qid Q0 docid score", why)
     if not _tells_apart(rows):
         return None
-    apart = "column 2 tells the rows of each query apart, and column 3"
+    apart = "column 2 differs between the rows of each query, and column 3"
     if len({*thirds}) == 1 and thirds[0].upper() in ("0", "Q0") and len({*fourths}) > 1:
         return Reading("qid docid iter relevance", f"{apart} is {thirds[0]!r} in all rows")
     if not _are_numbers(thirds):
         return None
     if _are_times(thirds) and _are_grades(fourths):
         return Reading(
-            "qid docid time relevance", f"{apart} holds times or dates, such as {thirds[0]}"
+            "qid docid time relevance", f"{apart} has times or dates, such as {thirds[0]}"
         )
     middle = [*map(float, thirds)]
     if _are_ranks(queries, middle) and _descends(queries, middle, last):

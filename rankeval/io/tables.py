@@ -251,7 +251,7 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
             begin = reader.line_num + 1
     except csv.Error as error:
         where = f"{where}, line {reader.line_num}"
-        raise FileFormatError(f"a quote stands where none can: {error}", where=where) from error
+        raise FileFormatError(f"a quote in the wrong place: {error}", where=where) from error
 
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:
@@ -427,7 +427,7 @@ def _header_advice(source: TableSource, value: str) -> str:
     path, copy = source.path, f"mended-{Path(source.path).name}"
     files = f"{shlex.quote(path)} > {shlex.quote(copy)}".replace("{", "{{").replace("}", "}}")
     if re.match("sep=|# ", first):
-        return f"line 1 is no header: sed 1d {files}"
+        return f"line 1 is not a header: sed 1d {files}"
     marks = re.sub(r"\w", "", first)
     if len(source.names) == 1 and marks:
         return f"separate the columns by commas: tr -s {shlex.quote(marks[0])} , < {files}"
@@ -535,7 +535,7 @@ def parquet_table(
                 continue
             if leaf.max_repetition_level:
                 raise FileFormatError(
-                    f"{where}: the column {column!r} holds lists: give one value a row"
+                    f"{where}: the column {column!r} has lists: give one value per row"
                 )
             if leaf.physical_type == "BYTE_ARRAY":
                 texts.append(leaf.path)

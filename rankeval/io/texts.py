@@ -56,7 +56,7 @@ def read_texts(
 
     A record without a text, or without the chosen fields, has the empty text: none is left out. A
     tag in small letters names a field; text between tags is the field ``outside``. A first line of
-    names, such as ``query_id<tab>query<tab>class``, is no record, and its columns are fields. An
+    names, such as ``query_id<tab>query<tab>class``, is not a record, and its columns are fields. An
     array of JSON is read as its lines are, and an object ``{id: text}`` as texts by id.
 
     ================= =========================================== =====================
@@ -78,8 +78,8 @@ def read_texts(
         The name of a format, by default recognised by content.
     fields : str or iterable of str, optional
         The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line
-        break. The text of a document of Cranfield begins with its title, which by default so stands
-        twice; ``"text"`` has it once.
+        break. The text of a document of Cranfield begins with its title, so the title comes twice
+        by default; ``"text"`` has it once.
     ids : {"written", "order"}, optional
         Take the ids as written, or count the records from 1 in the order of the file. Needed for
         Cranfield's format if the numbers written there are not 1, 2, 3, ...
@@ -142,7 +142,7 @@ def read_texts(
         refuse(
             (is_miscounted, f"record {number} is written as {label}", _COUNT),
             (not label.strip(), "found a record without an id"),
-            (label in records, f"the id {label!r} stands twice"),
+            (label in records, f"the id {label!r} occurs twice"),
             kind=FileFormatError,
             where=place,
         )

@@ -117,7 +117,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
 
     def problem(row: int) -> str:
         names = (column[row].as_py() for column in (qrels.docid, aspect, qrels.qid))
-        return "qrels: document {!r} stands twice for aspect {!r} of query {!r}".format(*names)
+        return "qrels: document {!r} occurs twice for aspect {!r} of query {!r}".format(*names)
 
     row = np.arange(len(pair))
     refuse_repeats(pair, part, row, problem, qrels.source, relevance=qrels.relevance)

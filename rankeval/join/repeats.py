@@ -62,7 +62,7 @@ def _advice(
     """Say what to do about rows of one document: keep one only if they say the same."""
     if source is not None and (column := _telling(pairs[:_LOOKED_UP], source, *values)):
         name, cells = column
-        apart = f"a column tells these rows apart: {name} ({' and '.join(map(shown, cells))})"
+        apart = f"these rows differ in a column: {name} ({' and '.join(map(shown, cells))})"
         return f"{apart}; {source.way_on(name, *values)}"
     differing = []
     for name, numbers in values.items():
@@ -71,7 +71,7 @@ def _advice(
             differing.append(f"{name} {shown(first)} and {shown(second)}")
     if not differing:
         return "keep one of them"
-    return f"they differ ({', '.join(differing)}): find out which of them holds"
+    return f"they differ ({', '.join(differing)}): find out which of them is right"
 
 
 def _telling(pairs: Ints, source: RowSource, value: str) -> tuple[str, list[Any]] | None:

@@ -208,19 +208,19 @@ def agreement(
     The grades of ac1 and pabak are those that some judge gave.
 
     Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife).
-    They hold the values for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the quantiles
-    of Student's t with n - 1 degrees, where T is (value - true value) / error, and a the skew of
-    the topics by the root of their number n (Hall 1992, Journal of the Royal Statistical Society B
-    54, 221). With 10, 22 and 50 topics drawn from the 22 of TREC RAG 2025 (five grades, the
-    commonest with 37 % of the labels, the rarest with 2 %), intervals at a level of .95 cover the
-    true value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95, and
-    intervals that take documents as independent in .36 to .52.
+    They contain the values for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the
+    quantiles of Student's t with n - 1 degrees, where T is (value - true value) / error, and a the
+    skew of the topics by the root of their number n (Hall 1992, Journal of the Royal Statistical
+    Society B 54, 221). With 10, 22 and 50 topics drawn from the 22 of TREC RAG 2025 (five grades,
+    the commonest with 37 % of the labels, the rarest with 2 %), intervals at a level of .95 cover
+    the true value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95,
+    and intervals that take documents as independent in .36 to .52.
 
     A rare grade makes intervals of kappa, pi and alpha too short. If 2 or 5 % of the documents are
     relevant, and lie in few of the topics, those of kappa and alpha cover it in .78 to .92 of
     simulations with 10 topics, .89 to .95 with 25 and .92 to .95 with 50; with 30 %, in .95 to .96.
-    Those of observed agreement and AC1 cover it in .94 to .96. A note stands if fewer than 30
-    labels are not of the commonest grade.
+    Those of observed agreement and AC1 cover it in .94 to .96. A note says so if fewer than
+    30 labels are not of the commonest grade.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def _notes(
     if 0 < rare < RARE:
         notes.append(RARE_NOTE.format(rare=rare))
     if bare:
-        notes.append(f"no interval for {bare}: the {unit}s do not tell how far it varies")
+        notes.append(f"no interval for {bare}: the {unit}s do not show how far it varies")
     if unordered:
         notes.append(NAMES_NOTE)
     return tuple(notes)

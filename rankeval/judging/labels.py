@@ -132,7 +132,7 @@ def _twice(frame: pd.DataFrame, labelled: list[str]) -> InvalidInput:
     grades = frame.loc[(frame[labelled] == row).all(axis=1), "relevance"].unique()
     remedy = "keep one label"
     if len(grades) > 1:
-        remedy = f"the labels are {few(grades.tolist())}: find out which of them holds"
+        remedy = f"the labels are {few(grades.tolist())}: find out which is right"
     query, document, judge = row.tolist()
     problem = f"judge {judge!r} labels document {document!r} of query {query!r} twice"
     return InvalidInput(problem, argument="judgments", remedy=remedy)
@@ -193,10 +193,10 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     judgments : Qrels with judges as aspects, frame or path of such, or mapping of judge to judgments
         All labels.
     method : {"majority", "dawid_skene"}, default "majority"
-        Majority: the grade with most labels; of several such grades the lowest, so that a document
-        is no better than most judges say. Ties are counted in a note and marked in ``table``. Dawid
-        and Skene: each judge has own chances to give each label to a document of each true grade;
-        the grades and these chances are estimated together.
+        Majority: the grade with most labels; if there are several, the lowest, so that a document
+        does not get a higher grade than most judges gave. Ties are counted in a note and marked in
+        ``table``. Dawid and Skene: each judge has own chances to give each label to a document of
+        each true grade; the grades and these chances are estimated together.
 
     Returns
     -------
@@ -222,12 +222,13 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     to be right. A note names such judges, of at most 20, by the documents that all judges labelled. For each group of
     an average linkage by disagreement, let ``a`` be the documents on which its m judges differ, and ``c`` those on
     which they are of one mind and another judge differs. If no judge errs more than 3 times as often as another,
-    ``a`` is binomial of ``a + c`` with a chance of m / (m + 3) or more: the note stands if a p-value is below .05 /
-    (number of judges // 2) for each other judge. With two or more others it stands only if the group agrees
-    significantly more than the quality of its judges explains (the tetrads of the covariances), so that it is not the
-    better judges who are named. Of three judges, labels cannot tell two who share errors from two who are far better
-    than the third. Documents are taken as independent. In 2,000 simulations each, with three to six judges of equal and
-    unequal quality who err independently, somebody was named in 3.8 % at most.
+    ``a`` is binomial of ``a + c`` with a chance of m / (m + 3) or more: the note appears if a
+    p-value is below .05 / (number of judges // 2) for each other judge. With two or more others, it
+    appears only if the group agrees significantly more than the quality of its judges explains (the
+    tetrads of the covariances), so that it is not the better judges who are named. With three
+    judges, labels cannot distinguish two who share errors from two who are far better than the
+    third. Documents are taken as independent. In 2,000 simulations each, with three to six judges
+    of equal and unequal quality who err independently, somebody was named in 3.8 % at most.
 
     The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with
     the shares of the labels, adds a tenth of a label to each cell of a judge's table and to each

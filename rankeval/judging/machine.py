@@ -70,9 +70,9 @@ LITTLE, HEAVY = 1.2, 0.25
 """The gain below which people alone are advised; the share of a query in the machine's spread that is noted above."""
 
 FEW_NOTE = (
-    "people judged only {n} queries: the gain may be far off, and 95 % intervals held in 90 to 100 % of trials with 10 "
-    "queries, in 91 to 98 % with 25, least where most scores are the greatest or the least value (there people alone "
-    "in 88 to 93 %, so they are no better): let people judge 50"
+    "people judged only {n} queries: the gain may be far off, and 95 % intervals covered in 90 to "
+    "100 % of trials with 10 queries, in 91 to 98 % with 25, least where most scores are the greatest "
+    "or the least value (there people alone in 88 to 93 %, which is not better): let people judge 50"
 )
 LOST_NOTE = (
     "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"
@@ -120,7 +120,7 @@ class Calibration(Recorded):
         machine alone, if it were believed. Then slope and sd_residual, of and about the regression
         line; leverage, the largest share of one judged query in the spread of the machine's scores;
         and inflation, the squared error from the people's queries divided by that of even scatter,
-        1 or more. Of one system there is a row per measure: its mean.
+        1 or more. For one system there is a row per measure: its mean.
     means : DataFrame
         A row per measure and system: the same columns for its mean; baseline is empty, and no
         p-value is given. The estimate of a difference is not that of the means: it has a regression
@@ -249,7 +249,7 @@ def calibrate(
     Two evaluations are checked for queries judged in part by their counts: within the cut-off of
     each measure, and among the documents that tie there, people must have judged as many documents
     of each ranking as the machine. A measure without a cut-off reads the whole ranking. So does any
-    measure if the evaluations hold rankings of unlike lengths, or leave out documents without a
+    measure if the evaluations have rankings of unlike lengths, or leave out documents without a
     judgment. Documents that neither judged are not counted. The labels behind an ideal ranking
     (nDCG) or a number of relevant documents are not kept: a pool of people that is as deep as the
     measures read is accepted, the ideal is that of its documents, and a note counts the queries in
@@ -441,7 +441,7 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     Raises
     ------
     InvalidInput
-        If there are fewer than n queries, or n is no whole number of 1 or more, or queries are a
+        If there are fewer than n queries, n is not a whole number of 1 or more, or queries are a
         text.
     QueryIdError
         If an id is missing, or ids are of several types.

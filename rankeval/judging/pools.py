@@ -82,7 +82,7 @@ class Pool(WithTable):
     table : DataFrame
         A row for each document of a query. Columns: qid, docid; found_by, the names of the runs
         that found it, a tuple; n_runs, their number; rank, the best rank that one of them gives it.
-        Queries stand in the order of the runs, and documents by rank and then by id.
+        Queries are in the order of the runs, and documents by rank and then by id.
     places : ndarray of int of shape (n_rows, n_runs)
         The rank of each row in each run, from 1; 0 if the run does not have it within the depth.
     runs : tuple of str
@@ -128,7 +128,7 @@ class Pool(WithTable):
         Raises
         ------
         InvalidInput
-            If minutes is no number above 0.
+            If minutes is not a number above 0.
 
         Examples
         --------
@@ -198,8 +198,8 @@ class Pool(WithTable):
             again after each round of labels; to follow the method exactly, judge one document of
             each query in a round.
         judged : Qrels, dict, frame or path, optional
-            The labels that there are. A label above 0 is relevant, and -1 is no label. Of several
-            labels of a document the highest counts.
+            The existing labels. A label above 0 is relevant, and -1 means no label. If a document
+            has several labels, the highest counts.
         rng : int, Generator or None
             Seed or generator of the random order.
 
@@ -245,7 +245,7 @@ class Pool(WithTable):
         Parameters
         ----------
         rate : float
-            The share of the documents of each query. Of each query at least one is drawn.
+            The share of the documents of each query. At least one is drawn for each query.
         rng : int, Generator or None
             Seed or generator of the draw.
 
@@ -285,8 +285,8 @@ class Pool(WithTable):
         Parameters
         ----------
         judged : Qrels, dict, frame or path
-            The labels that there are; those of documents outside the pool do not count. Of several
-            labels of a document the highest counts: see `rankeval.judging.consensus` for better
+            The existing labels; those of documents outside the pool do not count. If a document has
+            several labels, the highest counts: see `rankeval.judging.consensus` for better
             ways.
 
         Returns
@@ -455,7 +455,7 @@ def write_sheets(
     Raises
     ------
     InvalidInput
-        If the folder is a file or holds sheets, judges are missing or have the same name, the
+        If the folder is a file or contains sheets, judges are missing or have the same name, the
         overlap is not between 0 and 1, the scale is empty or has something else than distinct
         numbers, or a column, an id or a text is missing. Then nothing is written.
 
@@ -480,7 +480,7 @@ def write_sheets(
         has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
     is_double = len({*map(str.casefold, files)}) < len(files)
     is_scale = 0 < len(grades) == len(np.unique(grades))
-    holds = f"{home} holds sheets"
+    holds = f"{home} already contains sheets"
     twice = f"two of the judges have the same name: {few(names)}"
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
@@ -545,8 +545,8 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     ------
     FileFormatError
         If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is
-        not on the sheet of this judge (an unknown query or document), stands twice with a label, or
-        has a label outside the scale. The message has the file and the line. Also if
+        not on the sheet of this judge (an unknown query or document), has two labels, or has a
+        label outside the scale. The message has the file and the line. Also if
         ``sheets.json`` was changed.
     InvalidInput
         If there are no sheets or no labels, or a sheet is missing or has another name than it was

@@ -183,8 +183,9 @@ def disagreement(
 
     Notes
     -----
-    Among systems of very different quality tau is high whoever judges. The pairs say more: Voorhees, Variations in
-    relevance judgments and the measurement of retrieval effectiveness, IPM 36, 2000, doi:10.1016/S0306-4573(00)00010-8.
+    Among systems of very different quality tau is high for any judge. The pairs say more: Voorhees,
+    Variations in relevance judgments and the measurement of retrieval effectiveness, IPM 36, 2000,
+    doi:10.1016/S0306-4573(00)00010-8.
 
     Examples
     --------
@@ -250,8 +251,8 @@ def reusability(
     Raises
     ------
     InvalidInput
-        If a run has no group, there are fewer than two runs, or the depth is no whole number from 1
-        on.
+        If a run has no group, there are fewer than two runs, or the depth is not a whole number of
+        1 or more.
     UnknownName
         If there is no such measure, test or correction.
 
@@ -317,7 +318,7 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
         notes.append(f"{count(len(out), 'query')} left out: not all judges judged them")
     if partly:
         some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
-        reading = "the others' missing labels count as not relevant, and that is no disagreement"
+        reading = "the others' missing labels count as not relevant, which is not a disagreement"
         notes.append(f"{some}; {reading}: let all judges judge all (overlap=1)")
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
     return grades.assign(**both), notes

@@ -171,9 +171,7 @@ class FolderStore:
         if self.path.is_dir():
             return True
         if self.path.exists():
-            raise NotADirectoryError(
-                errno.ENOTDIR, "a file stands there, where a folder is expected"
-            )
+            raise NotADirectoryError(errno.ENOTDIR, "a file is there, where a folder is expected")
         return False
 
     def stamp(self) -> Any:

@@ -171,9 +171,11 @@ def _held(head: str, names: Mapping[str, object]) -> bool:
 
 def _fault(name: str, text: str) -> str:
     if not _HASH.fullmatch(name):
-        return f"{name!r} is no name of an entry: name it as it was, or move it out of the ledger"
+        return f"{name!r} is not the name of an entry: give it its old name, or move it out of the ledger"
     if "<<<<<<<" in text:
-        return f"the entry {name[:12]} holds the marks of a conflict in git: restore it from either side"
+        return (
+            f"the entry {name[:12]} has the marks of a conflict in git: restore it from either side"
+        )
     return f"the entry {name[:12]} was altered"
 
 

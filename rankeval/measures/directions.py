@@ -58,7 +58,7 @@ LOWER_IS_BETTER = {
     ("cheaper", "more expensive"): "costs?|prices?",
     ("smaller", "larger"): "memory|bytes|[kmg]i?b",
 }
-"""Words for less and for more -> the nouns, in the name of a column, that they are said of."""
+"""Words for less and for more -> the nouns in names of columns that they describe."""
 
 BESIDE_NOUNS = (
     "p|mean|median|average|max|min|peak|total|in|of|s|us|ns|usd|eur|query|search|retrieval|"
@@ -78,7 +78,7 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
     name : str
         The column.
     lower_is_better : mapping of str to bool, optional
-        Columns that are no measures -> whether less is better.
+        Columns that are not measures -> whether less is better.
 
     Examples
     --------

@@ -521,7 +521,7 @@ class Measure:
             why = "a map of gains" if self.gain_map else "the value that it is divided by rises too"
             raise InvalidInput(
                 f"unjudged={unjudged!r}: {self} may fall when a document's grade rises ({why}), so "
-                "that is no bound of it; P, RR, DCG and ERR have such bounds"
+                "that is not a bound of it; P, RR, DCG and ERR have such bounds"
             )
 
     def refuse_falling_gains(self, ties: str, grades: NDArray[Any]) -> None:
@@ -532,8 +532,8 @@ class Measure:
         if fall or not self.monotone:
             why = f" ({fall})" if fall else ""
             raise InvalidInput(
-                f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no "
-                "bound of it"
+                f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is not "
+                "a bound of it"
             )
 
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:

@@ -28,7 +28,7 @@ OPENING = """\
 measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
 different measures, the convention decides; without such a convention, the error lists the choices.
 
-A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
+A word in braces, such as `{cutoff}`, is a placeholder. Parentheses after a tool's name for a measure give the
 parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
 `-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
 
@@ -140,8 +140,7 @@ _DCG = (
     RuleAnswer(
         "DCG: gain 2^rel - 1",
         "DCG(gain='exp')",
-        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told "
-        "otherwise",
+        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools by default",
     ),
 )
 _RANKING = (

@@ -83,8 +83,7 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     UnknownName
         If nothing has that name. The message names near misses.
     AmbiguousName
-        If the name stands for several measures and no convention decides. The message names the
-        choices.
+        If the name means several measures and no convention decides. The message names the choices.
     InvalidInput
         If a parameter is missing or cannot have its value.
 
@@ -102,8 +101,8 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
         labels = ", ".join(label for label, _ in labelled[:2])
         more = " ..." if len(labelled) > 2 else ""
         raise AmbiguousName(
-            f"{spec!r} stands for several measures ({labels}{more}): name one; measures= takes it "
-            "as it is"
+            f"{spec!r} means several measures ({labels}{more}): name one, or give it to measures=, "
+            "which takes them all"
         )
     return labelled[0].measure
 
@@ -176,7 +175,7 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
         if not several:
             raise
         raise AmbiguousName(
-            f"{name!r} stands for several measures: give convention='trec_eval-9.0.8' or "
+            f"{name!r} means several measures: give convention='trec_eval-9.0.8' or "
             f"'trec_eval-10' (--convention); {error}"
         ) from None
 
@@ -198,7 +197,7 @@ def measure_from_key(key: str) -> Measure:
     Raises
     ------
     InvalidInput
-        If it is no key of a measure.
+        If it is not the key of a measure.
 
     Examples
     --------
@@ -294,11 +293,11 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
         raise UnknownName(f"unknown measure {name!r}; did you mean {_choice(meant)}?")
     if written is None or "." in written.at:
         raise InvalidInput(
-            f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'"
+            f"{name!r} is not a measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'"
         )
     if written.head.startswith(PRINTED):
         raise InvalidInput(
-            f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out"
+            f"{name!r} is printed by trec_eval (--format trec) and is not a measure: leave it out"
         )
     suffix = f"@{written.at}" if written.at else ""
     if written.at or written.parameters:
@@ -655,7 +654,7 @@ NEW = ("rbp", "rbp_resid", "unj")
 """Names that version 9 lacks."""
 
 PRINTED = ("runid", "relstring")
-"""Lines of trec_eval's output that are no measures."""
+"""Lines of trec_eval's output that are not measures."""
 
 _SET = (
     "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"

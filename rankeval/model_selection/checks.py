@@ -40,7 +40,7 @@ def check_measures(
     for _, measure in found:
         if measure.family.needs == "aspects":
             raise InvalidInput(
-                f"{measure} needs judgments by aspect (subtopic), and y holds one grade a row",
+                f"{measure} needs judgments by aspect (subtopic), and y has one grade per row",
                 remedy="choose another measure, or compute it by rankeval.evaluate(qrels, run)",
             )
         if not takes_columns:

@@ -144,8 +144,8 @@ def dev_test_split(
     salt : str, default=""
         Another salt gives another split by hash.
     times : str, mapping, Series or array-like of shape (n_rows,), optional
-        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X
-        that holds them stays in both parts; an index level is no feature.
+        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. If they are a
+        column of X, it stays a feature in both parts; an index level is not a feature.
     test_from : date, time, text or number, optional
         The time at which the test part begins, of the same kind as ``times``. Without a time zone
         it is UTC.
@@ -171,7 +171,7 @@ def dev_test_split(
     QueryIdError
         If the query of each row is not known.
     LedgerError
-        If the guard cannot register the test part, for instance because its name stands for other
+        If the guard cannot register the test part, for instance because its name is that of other
         content and ``supersedes`` does not say so.
 
     Examples
@@ -430,13 +430,13 @@ def hold_out(
     useless = (
         validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
     )
-    both = "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one"
+    both = "validation_fraction takes the queries to stop on from X, eval_set has its own: give only one"
     when = "give early_stopping_rounds too"
     refuse(
         (share is not None and validation is not None, both),
         (
             share is not None and rounds is None,
-            f"validation_fraction holds queries out to stop on: {when}",
+            f"validation_fraction reserves queries for early stopping: {when}",
         ),
         (useless, f"eval_set has rows to stop training on: {when}"),
     )
@@ -505,7 +505,7 @@ def validation_part(
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
         (
             has_ids and found is None,
-            "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)",
+            "eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv)",
         ),
         (
             has_ids and isinstance(found, RankingData),
@@ -516,13 +516,13 @@ def validation_part(
         return found
     n_parts = len(found) if isinstance(found, (list, tuple)) else 1
     two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in found)
-    forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
+    forms = "give (Xv, yv), a list with one such pair, or a RankingData"
     refuse(
         (
             n_parts != 2,
             f"eval_set is a {type(found).__name__} of {count(n_parts, 'part')}: {forms}",
         ),
-        (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
+        (two, "eval_set has 2 validation parts, and training stops on one: give one of them"),
     )
     X, y = found
     columns.refuse_ragged(X, "eval_set")

@@ -31,11 +31,11 @@ from rankeval.join.joined import column_role, number_column
 from rankeval.measures import Measure
 
 NAME = "qid"
-"""The argument, the index level and the column that hold query ids."""
+"""The argument, the index level and the column with query ids."""
 
 
 DOCID = "docid"
-"""The index level that holds document ids."""
+"""The index level with document ids."""
 
 
 def n_rows(X: Any) -> int:
@@ -289,8 +289,8 @@ WAYS = (
     "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X, "
     "unless a step of a Pipeline drops it. "
     "VotingRegressor, StackingRegressor and RFECV drop an index of y, RFECV that of X too: with them qid= under "
-    "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then tells its cv only what "
-    "its members ask for: wrap each of them in rankeval.QueryRanker"
+    "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then passes "
+    "its cv only what its members request: wrap each of them in rankeval.QueryRanker"
 )
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 

@@ -63,8 +63,8 @@ class QuerySplit:
     Raises
     ------
     InvalidInput
-        If the splitter has no ``split``, ``stratum`` is no function or is given beside ``key``, or
-        ``key`` holds no values.
+        If the splitter has no ``split``, ``stratum`` is not a function or is given beside ``key``,
+        or ``key`` has no values.
     UnknownName
         If there is no such order.
 

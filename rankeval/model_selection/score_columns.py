@@ -95,7 +95,7 @@ class ColumnRanker(_ByColumns):
     """Ranks by a column of the rows, such as the score of the ranker in production.
 
     It learns nothing: `fit` remembers the names of the features, and `predict` works without it.
-    So the present ranking can stand as the baseline wherever a ranker is taken: in
+    So the present ranking can be the baseline wherever a ranker is accepted: in
     ``cross_validate``, in ``Guard.freeze``, in ``log_ranker``.
 
     Parameters
@@ -152,7 +152,7 @@ class ColumnRanker(_ByColumns):
         UnknownName
             If X has no such column.
         InvalidInput
-            If a value of the column is missing or is no number; the message has the row.
+            If a value of the column is missing or not a number; the message has the row.
         """
         scores = self._read(X)
         return -scores if self.ascending else scores
@@ -239,7 +239,7 @@ class Fusion(_ByColumns):
         QueryIdError
             If the query of each row is not known. With ``norm="none"`` no query is needed.
         UnknownName, InvalidInput
-            As in `fit`; also if a score is no number, or a row has no score at all.
+            As in `fit`, or if a score is not a number, or a row has no score at all.
         """
         fuser = fuser_of(self)
         query = np.arange(n_rows(X))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rankeval.errors import GuardRefusal, GuardRefusalError
 from rankeval.model_selection.diagnosis import Diagnosis
-from rankeval.model_selection.parameters import shown_choices
+from rankeval.model_selection.parameters import SHOWN
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 
@@ -38,7 +38,7 @@ _FACTS = {
     name: f"{FOLD_START}{name.removeprefix('n_')}"
     for name in ("n_queries", "fit_seconds", "score_seconds")
 }
-"""Columns of the table of folds that are no measures, and the names of their series."""
+"""Columns of the table of folds that are not measures, and the names of their series."""
 
 _OF_DIAGNOSIS = ("measure", "alpha", "n_queries", "notes")
 """Fields of a diagnosis beside its table."""
@@ -125,7 +125,7 @@ def diagnosed(cv: Any) -> tuple[Diagnosis | None, tuple[str, ...]]:
     return diagnosis, diagnosis.findings
 
 
-_CAPTION = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
+_CAPTION = "Folds; metrics are over all queries. Training parts overlap, so folds are not a sample for a test."
 
 
 def record_of_several(children: Mapping[str, Record], folds: pd.DataFrame, name: str) -> Record:
@@ -186,7 +186,7 @@ def _fold(cv: Any, place: int, keys: Mapping[str, str]) -> Record:
         params |= {"train_queries": split.n_train, "test_queries": split.n_test}
     if cv.best_params is not None:
         chosen = cv.best_params.iloc[place]
-        names = {} if cv.ranker is None else shown_choices(cv.ranker, chosen.index)
+        names = cv.best_params.attrs.get(SHOWN, {})
         params |= {names.get(name, str(name)): str(value) for name, value in chosen.items()}
     metrics = {key: float(row[label]) for label, key in keys.items()}
     metrics |= {name: float(row[name]) for name in _FACTS}

@@ -60,7 +60,7 @@ class QueryKFold(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of folds is no whole number of 2 or more.
+        If the number of folds is not a whole number of 2 or more.
     ValueError
         If ``random_state`` is given without ``shuffle``.
 
@@ -94,8 +94,8 @@ class RepeatedQueryKFold(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of folds is no whole number of 2 or more, or that of repetitions none of 1 or
-        more.
+        If the number of folds is not a whole number of 2 or more, or the number of repetitions not
+        one of 1 or more.
 
     Examples
     --------
@@ -132,8 +132,8 @@ class StratifiedQueryKFold(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of folds is no whole number of 2 or more, ``stratum`` is no function or given
-        beside ``key``, or ``key`` holds no values.
+        If the number of folds is not a whole number of 2 or more, ``stratum`` is not a function or
+        given beside ``key``, or ``key`` has no values.
     ValueError
         If ``random_state`` is given without ``shuffle``.
 
@@ -174,7 +174,7 @@ class QueryShuffleSplit(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of splits is no whole number of 1 or more, or a size is no number.
+        If the number of splits is not a whole number of 1 or more, or a size is not a number.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class QueryTimeSplit(QuerySplit):
 
     Without ``times``, the order of rows must be that of time: a query has the place of its first
     row. Sort the rows by time before you split them. If rows of several queries are mixed, as after
-    shuffling, the splitter warns; it cannot tell if whole queries were shuffled.
+    shuffling, the splitter warns; it cannot detect whole queries that were shuffled.
 
     Parameters
     ----------
@@ -230,8 +230,8 @@ class QueryTimeSplit(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of splits is no whole number of 2 or more. `split` raises it if a query has no
-        time, such as NaT, or no query is earlier than a test part.
+        If the number of splits is not a whole number of 2 or more. `split` raises it if a query has
+        no time, such as NaT, or no query is earlier than a test part.
 
     Examples
     --------

@@ -90,7 +90,7 @@ class Study(WithTable):
     directions : tuple of str
         "maximize" or "minimize", for each measure.
     measures, keys : tuple of str
-        The measures, and the names of their metrics. Of an objective of your own the names of the
+        The measures, and the names of their metrics. For an objective of your own, the names of the
         study's metrics, or ``value_0`` and so on.
     best : tuple of int
         The number of the best trial; of several measures those that no other trial beats.

@@ -204,8 +204,8 @@ def optuna_objective(
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
     ``objective.direction`` is "maximize", or "minimize" if less of the measure is better, as for
-    ARP. Of several measures a trial has a value for each, and the study is made with
-    ``directions=objective.directions``. Optuna prunes no trial of such a study.
+    ARP. With several measures, a trial has a value for each; create the study with
+    ``directions=objective.directions``. Optuna does not prune trials of such a study.
 
     Folds are fitted one after the other. Each fold's mean is reported under its number, so that the
     study's pruner can end a trial between folds. To run trials in parallel, use Optuna:

@@ -27,6 +27,7 @@ from rankeval.model_selection.fitting import (
     fold_table,
     run_folds,
 )
+from rankeval.model_selection.parameters import SHOWN, shown_choices
 from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations
@@ -110,8 +111,8 @@ def cross_validate(
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
     No splitter cuts a query, nor do the folds of an estimator that is a search, a stack or a
-    LassoCV itself. One that stands inside another estimator keeps queries whole if it is wrapped in
-    a QueryRanker. Metadata routing may be on or off.
+    LassoCV itself. Such an estimator inside another one keeps queries whole if it is wrapped in a
+    QueryRanker. Metadata routing may be on or off.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def cross_validate(
     return_estimators : bool, default=False
         Keep the fitted estimators.
     seeds : int or sequence of int, optional
-        Fit every fold once with each of these seeds; 5 stands for the seeds 0 to 4. All parameters
+        Fit every fold once with each of these seeds; 5 means the seeds 0 to 4. All parameters
         of the estimator and of those in it whose names end in random_state, random_seed or seed
         get the seed. Folds do not change. ``.evaluation`` has the mean over seeds of each query's
         score, ``.seeds`` the aggregates of each seed, and `rankeval.compare` says whether a
@@ -232,6 +233,8 @@ def cross_validate(
             own, done = done[: len(folds)], done[len(folds) :]
             by_seed[seed] = _collect(scoring, folds, own, system)
         result = by_seed.get(None) or over_seeds(by_seed)
+        if (chosen := result.best_params) is not None:
+            chosen.attrs[SHOWN] = shown_choices(ranker, chosen)
         inputs = FitInputs(task, folds, scoring, fitted, searches)
         estimators = result.estimators if return_estimators else None
         result = replace(result, splits=splits, ranker=ranker, inputs=inputs)

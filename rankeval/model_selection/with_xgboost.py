@@ -91,7 +91,7 @@ class XGBoostMetric(TrainingMetric):
         """Return (name, value) of each measure."""
         if not hasattr(matrix, "get_uint_info"):
             raise InvalidInput(
-                "xgboost_metric is for xgboost.train and xgboost.cv: XGBRanker tells its eval_metric no queries; use "
+                "xgboost_metric is for xgboost.train and xgboost.cv: XGBRanker gives its eval_metric no queries; use "
                 "QueryRanker(XGBRanker(...), early_stopping_rounds=..., eval_measure=...)"
             )
         bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)

@@ -107,7 +107,7 @@ def compare_interleaved(
     Raises
     ------
     InvalidInput
-        If a record is none, was changed, or stands there again with another list; if records are of
+        If a record is invalid, was changed, or occurs again with another list; if records are of
         several schemes or have other rankings; if a record has no user, or users are text and
         integers; if a click is refused, or ids of clicks are integers and those of records are
         text; or if no click is left.
@@ -243,7 +243,7 @@ def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, 
     names = named_columns(names_in(table), {}, ("impression", "docid", "user", "clicked"))
     columns = frame_columns(table, {"impression": "impression", "docid": "docid"} | names)
     flags = {*map(str, as_list(columns.pop("clicked", ())))}
-    problem = "rows that are no clicks stand there"
+    problem = "it has rows that are not clicks"
     is_log = flags & {"0", "0.0", "False", "false"}
     refuse((is_log, problem, "give ClickLog.from_frame(...)"), argument="clicks")
     records = shown.values()

@@ -258,7 +258,7 @@ def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.Data
         own = pa.array(values).take(pa.array(firsts))
         row = pc.index(pc.not_equal(values, own.take(pa.array(codes))), True).as_py()
         name = ids[codes[row]].as_py()
-        problem = f"impression {name!r} stands there with several values of {part}"
+        problem = f"impression {name!r} has several values of {part}"
         refuse((row >= 0, problem, _OWN_ID))
         columns[part] = _categories(own) if part == "qid" else own.to_pandas()
     return pd.DataFrame(columns).set_axis(pd.Index(ids.to_pandas(), name="impression"))
@@ -275,7 +275,9 @@ def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
     times = rows.groupby("impression")["size"]
     wrong = rows.duplicated(place) | (rows["size"] != times.transform("first"))
     name = ids[int(rows["impression"][wrong.argmax()])].as_py()
-    problem = f"impression {name!r} stands there several times, with other content or with a position twice"
+    problem = (
+        f"impression {name!r} occurs several times, with other content or with a position twice"
+    )
     refuse((wrong.any(), problem, _OWN_ID))
     return rows.drop(columns="size"), int((times.first() - 1).sum())
 

@@ -79,7 +79,7 @@ WELCH, EXACT, RANDOM_ARMS = "Welch", "exact", "random arms"
 """How a row is tested."""
 
 MISMATCH = 0.001
-"""Below this p-value of the sample ratio, no difference of the arms is told."""
+"""Below this p-value of the sample ratio, no difference of the arms is reported."""
 
 IN_BOTH = 0.01
 """The largest share of users in several arms that is left out; more are refused."""
@@ -120,7 +120,8 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     Raises
     ------
     InvalidInput
-        If the id is no text or integer, a share is below 0, or they add up to more than 1.
+        If the id is neither a text nor an integer, a share is below 0, or they add up to more than
+        1.
 
     Notes
     -----
@@ -180,7 +181,7 @@ class ABTest(Recorded):
         The arm that the others are compared with.
     sample_ratio : float
         The p-value of the numbers of users against the shares that were planned (chi-squared).
-        Below .001 users were lost or moved: ``headline`` tells no difference, p_adjusted is nan,
+        Below .001 users were lost or moved: ``headline`` reports no difference, p_adjusted is nan,
         and a note says so.
     looks : LooksPlan
         The plan of looks, which has one look if none was given: p_value is valid at all its looks
@@ -264,7 +265,7 @@ class ABTest(Recorded):
             sentences.append(f"Of {len(family)} comparisons {shows}.")
         if (n_looks := len(self.looks.bounds)) > 1:
             sentences.append(
-                f"This is look {self.look} of {n_looks}; p holds for all looks together."
+                f"This is look {self.look} of {n_looks}; p is valid for all looks together."
             )
         return " ".join(sentences)
 
@@ -357,7 +358,7 @@ def ab_test(
         test, and no row is a result.
     control : str, optional
         The arm that the others are compared with; by default the first one by name, which a note
-        tells if there are more than two.
+        names if there are more than two.
     primary : str, optional
         The metric that decides. By default all comparisons are one family, with p adjusted by Holm.
         With a primary metric only its comparisons are, and the other metrics have no adjusted p and
@@ -402,7 +403,7 @@ def ab_test(
     whatever the metric. The intervals of the second need users: where fewer than 20 with a metric
     other than 0 are due in the smaller arm, there is none.
 
-    The delta method holds for many users. It claims too much if few users have most of a
+    The delta method needs many users. It claims too much if few users have most of a
     denominator: at the level .05, .07 of equal arms differed if an arm counted as 33 equal users,
     and .10 at 10. The number of equal users is (sum of denominators)^2 / sum of their squares
     (Kish, 1965). Where it is below 100 in an arm, a note says so.

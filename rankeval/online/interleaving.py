@@ -69,7 +69,7 @@ class Interleaved(Displayed):
     user, qid : str, int or None
         The user and the query, if they were given.
     seal : str
-        A keyed hash of all that stands above. A record that was changed does not fit its seal.
+        A keyed hash of all other fields. A record that was changed does not fit its seal.
     """
 
     ids: tuple[Id, ...]
@@ -129,7 +129,7 @@ class Interleaved(Displayed):
         Raises
         ------
         InvalidInput
-            If this is no credit record, or was changed.
+            If this is not a credit record, or was changed.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class Interleaved(Displayed):
             ZeroDivisionError,
         ) as error:
             raise InvalidInput(
-                f"this is no credit record: {said(error)}", argument="record"
+                f"this is not a credit record: {said(error)}", argument="record"
             ) from error
         require(isinstance(salt, str | None), "salt", salt, "text")
         changed = salt is not None and shown.seal != hashed(shown._text, salt, 16).hex()
@@ -385,7 +385,7 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str,
         )
         types = {*map(type, chain(ids, *heads.values()))}
         refuse(
-            (not name or not isinstance(name, str), "has a name that is no text"),
+            (not name or not isinstance(name, str), "has a name that is not text"),
             (not ids, "is empty"),
             (len(set(ids)) < len(ids), "has a document twice"),
             (len(types) > 1, "has ids of not one type: give text or integers"),

@@ -66,8 +66,7 @@ class ClickLog(WithTable):
     impressions : DataFrame
         A row per impression, with its id as the index ``impression``. Column ``qid`` always
         (categorical); ``user``, ``session``, ``time`` (in UTC), ``arm`` and ``count`` if the log
-        has them. A row with ``count`` n stands for n impressions of the same list with the same
-        clicks.
+        has them. A row with ``count`` n means n impressions of the same list with the same clicks.
     items : DataFrame
         A row per shown item, in order of impression and position. Columns: impression, the row in
         ``impressions``; position, from 1; docid (categorical); clicked; and ``propensity`` if the
@@ -181,10 +180,10 @@ class ClickLog(WithTable):
             of ids from the top; clicked, a list of the clicked ids, or of 0 or 1 for each id shown.
             A document that is clicked twice is clicked. Both forms have, as far as known, qid,
             user, session, time, arm and count, which do not vary within an impression. Rows of
-            lists may lack the column impression: then repeated events cannot be told, and `checks`
-            looks for them.
+            lists may lack the column impression: then repeated events cannot be recognised here,
+            and `checks` looks for them.
         tz : str, optional
-            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC.
+            The zone of times that have none, such as ``"Europe/Berlin"``. Times are stored in UTC.
             The hour that comes twice when clocks go back is taken as the earlier one, and its times
             are counted in ``excluded``.
         clicks : {"error", "skip"}, default "error"
@@ -201,16 +200,16 @@ class ClickLog(WithTable):
         Returns
         -------
         ClickLog
-            Impressions in the order of their first rows. An event that stands there again, with the
-            same id and the same content, is dropped and counted in ``excluded``, as are impressions
+            Impressions in the order of their first rows. An event that occurs again, with the same
+            id and the same content, is dropped and counted in ``excluded``, as are impressions
             of an empty list.
 
         Raises
         ------
         InvalidInput
             If a column is missing, or two could be meant; an id is missing; a click is neither 0
-            nor 1; an impression has a gap in its positions, shows a document twice, or stands there
-            again with other content; a time has no zone and ``tz`` is not given.
+            nor 1; an impression has a gap in its positions, shows a document twice, or occurs again
+            with other content; a time has no zone and ``tz`` is not given.
 
         Examples
         --------
@@ -260,7 +259,7 @@ class ClickLog(WithTable):
 
     @property
     def counts(self) -> Ints:
-        """How many impressions each row stands for, of shape (n_impressions,): ones without a column ``count``."""
+        """The number of impressions of each row, of shape (n_impressions,): ones without a column ``count``."""
         return np.ones(len(self.impressions), np.int64) * np.asarray(
             self.impressions.get("count", 1), np.int64
         )

@@ -161,7 +161,7 @@ def looks_plan(
     ------
     InvalidInput
         If shares do not ascend to 1, there are more looks or closer ones than can be computed, or
-        alpha is no level.
+        alpha is not a level.
     UnknownName
         If there is no such spending.
 
@@ -242,7 +242,7 @@ def confidence_sequence(
     best_at: float,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Return intervals that hold at all looks together, planned or not.
+    """Return intervals that are valid at all looks together, planned or not.
 
     Parameters
     ----------
@@ -255,19 +255,19 @@ def confidence_sequence(
         The number of users at which the interval is to be narrow, chosen before the test: usually
         that of its end.
     alpha : float, default 0.05
-        The chance that any of the intervals, at however many looks, does not hold the truth.
+        The chance that any of the intervals, at however many looks, misses the true value.
 
     Returns
     -------
     DataFrame
-        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval does
-        not hold 0.
+        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval
+        excludes 0.
 
     Raises
     ------
     InvalidInput
         If there is no look, numbers of looks differ, a number is not finite, a number of users, a
-        standard error or ``best_at`` is not above 0, or alpha is no level.
+        standard error or ``best_at`` is not above 0, or alpha is not a level.
 
     Notes
     -----
@@ -276,9 +276,9 @@ def confidence_sequence(
     Statistics 2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
     ``rho^2 = (log(1 / alpha^2) + log(1 + log(1 / alpha^2))) / best_at`` makes it narrowest at about ``best_at``.
 
-    Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise
-    holds better the more users the first look has; of a few users it is none. It holds for means,
-    ratios of means and CUPED alike, as long as the shares of the arms stay the same.
+    Asymptotic means: the error is estimated, and the mean is only nearly normal. So the guarantee
+    is better the more users the first look has, and void for a few users. It covers means, ratios
+    of means and CUPED, as long as the shares of the arms stay the same.
 
     Examples
     --------

@@ -135,7 +135,7 @@ class ClickModel:
     UnknownName
         If there is no such model, or the model has no such parameter.
     InvalidInput
-        If a parameter is missing, has another index, or is no probability.
+        If a parameter is missing, has another index, or is not a probability.
 
     Examples
     --------
@@ -286,8 +286,8 @@ class ClickModel:
         ------
         InvalidInput
             If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is
-            not given. Of models that are not fitted; of the cascade model also if an impression has
-            several clicks.
+            not given. If the model is not fitted, or an impression has several clicks and the model
+            is the cascade.
         """
         unknown = self.unknown if unknown is None else unknown
         pairs, clicked, shown = self._laid_by(log, self._known(log, unknown), -1)

@@ -78,7 +78,7 @@ They hold from some 25 on. But a log with more clicks than were due is called go
 logs with 40 due, 7 % have 50 or more, and of these intervals 80 % hold.
 """
 TOO_FEW = (
-    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % "
+    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: 95 % intervals covered in 85 to 93 % "
     "of logs with 5 to 10 clicks; collect more"
 )
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
@@ -156,7 +156,8 @@ class Propensities(Recorded):
     def plot(self) -> Figure:
         """Draw the propensity of each position with its interval, beside the rate of clicks relative to position 1.
 
-        Rates that equal the propensities, as of shuffled lists of one length, are left out.
+        Rates that equal the propensities, such as those of shuffled lists of one length, are left
+        out.
 
         Returns
         -------
@@ -283,9 +284,10 @@ def propensities(
     Notes
     -----
     The probability of a click is propensity(position) * relevance(query, document): it depends on position and document
-    alone. If it depends on what stands above (cascade), or on trust in the top (clicks on irrelevant documents there),
-    there are no such propensities. ``dependence`` has tests of this, at a level of 1 % together, and a note and a
-    warning say if one fails. They need some thousand impressions to see trust in the top.
+    alone. If it depends on the documents above (cascade), or on trust in the top (clicks on
+    irrelevant documents there), there are no such propensities. ``dependence`` has tests of this,
+    at a level of 1 % together, and a note and a warning say if one fails. They need some thousand
+    impressions to see trust in the top.
 
     "swap" and "all_pairs" condition on the clicks of each query and document: a click fell on
     position k with a probability in proportion to (times shown at k) * propensity(k), so that
@@ -487,8 +489,8 @@ def counterfactual(
     A click at a position with propensity p counts as a gain of 1 / p. If a click depends on
     position and document alone, this is on average over users the relevance of the item, wherever
     it was shown, and the value is unbiased: the sum of the gains by the discounts of the new ranks,
-    in units of clicks at position 1. It is biased if a click depends on what stands above (cascade)
-    or on trust in the top (clicks on irrelevant documents there): both are tested, as in
+    in units of clicks at position 1. It is biased if a click depends on the documents above
+    (cascade) or on trust in the top (clicks on irrelevant documents there): both are tested, as in
     `propensities` but at a level of 2 %, and a note says if a test fails. Lists of a fixed order
     show a cascade, but no trust: then the note comes from the log of the propensities. Each
     impression is a query of the result; those without clicks count as 0. Intervals take the
@@ -551,9 +553,7 @@ def counterfactual(
     """
     require(isinstance(log, ClickLog), "log", log, "a ClickLog")
     _refuse_not_linear(measure)
-    problem = (
-        "rows with counts stand for several impressions, and intervals would take each for one"
-    )
+    problem = "rows with counts mean several impressions, and intervals would count each as one"
     has_counts = (log.counts != 1).any()
     refuse((has_counts, problem, "read the log without aggregating it"), argument="log")
     gain = clicks_by_propensity(log, propensities)

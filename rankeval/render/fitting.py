@@ -67,11 +67,12 @@ def fitted(
 
     Without ``in_blocks`` there is one block, and the columns of the others are left out.
     """
-    natural = [strip.natural for strip in strips]
-    if limit is None or sum(natural) + len(_BETWEEN) * (len(strips) - 1) <= limit:
+    if limit is None:
         return [list(strips)], []
-    if _total(natural) <= limit:
-        return [[replace(strip, between=_NARROW) for strip in strips]], []
+    natural = sum(strip.natural for strip in strips)
+    for between in (_BETWEEN, _NARROW):
+        if natural + len(between) * (len(strips) - 1) <= limit:
+            return [[replace(strip, between=between) for strip in strips]], []
     spared = [name for name in spare if name in [strip.name for strip in strips]]
     attempts = [(_READABLE, spared[:n]) for n in range(len(spared) + 1)]
     for least, without in (*attempts, (_POSSIBLE, spared), (_READABLE, [])):

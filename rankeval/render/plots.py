@@ -77,11 +77,14 @@ def write_caption(figure: Figure, caption: str) -> None:
 NARROW = 4.6
 """Width in inches of a figure for a phone."""
 
+_LETTERS_BESIDE = 32
+"""Letters of names that a narrow axis has room for."""
+
 _LETTER = 0.6
 """Width of a letter in sizes of its font."""
 
 
-def narrowed(figure: Figure) -> Figure:
+def narrowed(figure: PlainFigure) -> PlainFigure:
     """Give a figure the width of a phone, and break its long lines anew; one of a fixed size stays."""
     share = NARROW / figure.get_figwidth()
     if share >= 1 or figure.get_layout_engine() is None:
@@ -90,13 +93,15 @@ def narrowed(figure: Figure) -> Figure:
     for text in figure.findobj(Text):
         spec = None if text.axes is None else text.axes.get_subplotspec()
         columns = 1 if spec is None else spec.get_gridspec().ncols
-        letters = int(NARROW / columns * 72 / (_LETTER * text.get_fontsize()))
+        letters = int(NARROW / columns * 72 / (_LETTER * float(text.get_fontsize())))
         lines = text.get_text().split("\n")
         broken = [textwrap.fill(line, letters, break_long_words=False) for line in lines]
         text.set_text("\n".join(broken))
     for axes in figure.axes:
         if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
             axes.locator_params(axis="x", nbins=5)
+        elif sum(len(label.get_text()) for label in axes.get_xticklabels()) > _LETTERS_BESIDE:
+            axes.tick_params(axis="x", labelrotation=90)
     return figure
 
 

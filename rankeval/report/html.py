@@ -59,6 +59,7 @@ from rankeval.text.inspection import inspected
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure as PlainFigure
 
 
 def _finalized(value: Any) -> Any:
@@ -79,8 +80,8 @@ def typeset(sentence: str) -> str:
 
     Examples
     --------
-    >>> ascii(typeset("-0.03 [95 % interval]")).replace("\\u2212", "minus ")
-    "'minus 0.03 [95% interval]'"
+    >>> typeset("-0.03 [95 % interval]").replace("\N{MINUS SIGN}", "minus ")
+    'minus 0.03 [95% interval]'
     """
     return closed_up(with_minus(sentence))
 
@@ -94,8 +95,11 @@ def head(sentence: str) -> str:
     """Return a note as one line: the note itself, or the first clause of a long one."""
     if len(sentence) <= _LINE:
         return sentence
-    clause = _CLAUSE.split(sentence, maxsplit=1)[0]
-    return clause if len(clause) <= _LINE else textwrap.shorten(sentence, _LINE, placeholder="")
+    ends = [found.start() for found in _CLAUSE.finditer(sentence)]
+    fitting = [end for end in ends if _SHORTEST <= end <= _LINE]
+    if fitting:
+        return sentence[: fitting[-1]]
+    return textwrap.shorten(sentence, _LINE, placeholder="")
 
 
 def capital(sentence: str) -> str:
@@ -106,8 +110,8 @@ def capital(sentence: str) -> str:
 TEMPLATES.filters.update(
     count=count, minus=with_minus, typeset=typeset, head=head, capital=capital, dumped=dumped
 )
-_LINE = 100
-"""Letters of a note that has one line; the rest of a longer one is folded."""
+_SHORTEST, _LINE = 30, 100
+"""Letters of a note that has one line: of a longer one it has the first clauses, the rest is folded."""
 
 _PERCENT = re.compile(r"(?<=\d) %(?!\w)")
 _CLAUSE = re.compile(r"[;:] ")
@@ -412,7 +416,7 @@ class Picture(NamedTuple):
     narrow: str
 
 
-def _picture(figure: plots.Figure, narrow: plots.Figure | None = None) -> Picture:
+def _picture(figure: PlainFigure, narrow: PlainFigure | None = None) -> Picture:
     # The page has the caption as text.
     for drawn in filter(None, (figure, narrow)):
         drawn.suptitle("")
@@ -424,7 +428,7 @@ def _curves(evaluation: Evaluation) -> Picture:
     return _picture(_sorted_scores(evaluation), _sorted_scores(evaluation, most_columns=2))
 
 
-def _image(figure: plots.Figure) -> str:
+def _image(figure: PlainFigure) -> str:
     # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
@@ -555,10 +559,13 @@ def queries_of_comparison(comparison: Comparison) -> QueryTable | None:
     Returns None if the comparison does not have the scores, has no pairs, is of several
     collections, or all systems are equal on every query.
     """
-    held = comparison.evaluations
-    if comparison.table.empty or not held or _is_equal(comparison):
-        return None
-    if not all(isinstance(evaluation, Evaluation) for evaluation in held.values()):
+    held = {
+        name: evaluation
+        for name, evaluation in comparison.evaluations.items()
+        if isinstance(evaluation, Evaluation)
+    }
+    is_whole = len(held) == len(comparison.evaluations) > 0
+    if comparison.table.empty or not is_whole or _is_equal(comparison):
         return None
     system, baseline, measure = named_pair(comparison)
     scores = {name: evaluation.per_query[measure] for name, evaluation in held.items()}
@@ -574,10 +581,10 @@ def _losses_first(
     scores: Mapping[str, pd.Series[float]], system: str, baseline: str, measure: str
 ) -> QueryTable:
     difference = (scores[system] - scores[baseline]).dropna()
-    columns = [QueryColumn(f"{system} against {baseline}", "difference", difference.to_numpy())]
+    columns = [QueryColumn("difference", "difference", difference.to_numpy())]
     for name, values in scores.items():
         columns.append(QueryColumn(name, "score", values.reindex(difference.index).to_numpy()))
-    order = f"by {measure}, the largest losses of {system} first"
+    order = f"by {measure}, the largest losses of {system} against {baseline} first"
     falls = direction(measure).sign < 0
     return query_table(difference.index, columns, by=0, falls=falls, order=order)
 

@@ -44,7 +44,7 @@ def retrieve(
     425, 429 and 5xx, and partial answers of Elasticsearch and OpenSearch. The wait before the
     next attempt is half a second and doubles each time, less a random part of up to one half.
     If the engine sends ``Retry-After``, no query is asked before that time. A query without an
-    answer in the end stands in ``Run.failed``, and the others arrive.
+    answer in the end is listed in ``Run.failed``, and the others arrive.
     Any other error, such as a TypeError in your function, is raised at once, with a note that names
     the query.
 
@@ -82,7 +82,7 @@ def retrieve(
     Returns
     -------
     Run
-        The rows of a query stand together, the best document first. ``seconds`` has the time of
+        The rows of a query are together, the best document first. ``seconds`` has the time of
         each answer, without waits and failed attempts, and ``failed`` the reason for each query
         that has none. `rankeval.evaluate` refuses a run with failed queries that are judged, unless
         ``missing="skip"`` leaves them out.
@@ -91,7 +91,7 @@ def retrieve(
     ------
     InvalidInput
         If there is no search or no query, an option is out of its range, an answer has no ranking
-        of its query, or a document stands twice in one. Errors of ``search`` that cannot pass are
+        of its query, or a document occurs twice in one. Errors of ``search`` that cannot pass are
         raised as they are.
 
     Examples

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT = "results"
 _NAME = "record.json"  # `folder.NAME`, without its imports
 _VIEWS = {"report": "report.html", "queries": "queries.html"}
-"""Titles and files of the pages that may stand beside a record."""
+"""Titles and files of the pages that may accompany a record."""
 
 
 def _push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:
@@ -162,7 +162,7 @@ def _check(_experiment: str, uri: str | None) -> None:
     where = uri or DEFAULT
     folder = "give a folder, such as --set tracking.uri=results"
     refuse(
-        ("://" in where, f"{shown(where)} is no folder", folder),
+        ("://" in where, f"{shown(where)} is not a folder", folder),
         (Path(where).is_file(), f"{shown(where)} is a file", folder),
     )
 

@@ -271,9 +271,7 @@ def _filled(put: Put, record: Record) -> str:
             allow_nan=False,
         ).encode()
     except (TypeError, ValueError) as error:
-        problem = (
-            f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
-        )
+        problem = f"the record of kind {record.kind!r} has a value that JSON cannot express: {said(error)}"
         raise InvalidInput(problem) from error
     refuse(
         (
@@ -380,7 +378,7 @@ def read(folder: str | os.PathLike[str]) -> Record:
     """Read the record in a folder; files and tables are read and checked at their first use."""
     where = as_path(folder)
     is_there = os.path.isfile(where / NAME)  # noqa: PTH113 - Path raises for a name that is too long
-    refuse((not is_there, f"{str(where)!r} holds no record: there is no {NAME}"))
+    refuse((not is_there, f"{str(where)!r} has no record: there is no {NAME}"))
     return fetched(partial(_opened, where), str(where))
 
 
@@ -414,10 +412,12 @@ def fetched(
         written = _Written.model_validate(_of_this_format(content, where))
         return _read(written, opened, where, children=children)
     except RecursionError as error:
-        raise _damaged("too many parts stand within each other", where) from error
+        raise _damaged("its parts are nested too deeply", where) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        problem = (
+            f"{NAME} is not a whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        )
         raise _damaged(problem, where) from error
 
 
@@ -428,7 +428,7 @@ def _of_this_format(content: bytes, where: str) -> Any:
         written = json.loads(content)
         version = written.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(f"{NAME} is no record: {said(error)}", where) from error
+        raise _damaged(f"{NAME} is not a record: {said(error)}", where) from error
     if version != FORMAT:
         is_known = isinstance(version, str) and version.startswith(_FAMILY)
         remedy = "read it with the version that wrote it" if is_known else _RESTORE

@@ -88,7 +88,7 @@ def save(result: Any, folder: str | os.PathLike[str], **options: Any) -> str:
         The result of `evaluate`, `compare`, `cross_validate`, of ``rankeval.judging``,
         ``rankeval.online`` or `profile`; or a study of Optuna.
     folder : path
-        The folder, which is written whole or not at all. If it exists, it must hold the same
+        The folder, which is written whole or not at all. If it exists, it must contain the same
         result.
     **options
         Options of the result's method ``record``, such as ``role`` of an Evaluation.
@@ -102,8 +102,8 @@ def save(result: Any, folder: str | os.PathLike[str], **options: Any) -> str:
     Raises
     ------
     InvalidInput
-        If it is no result, its class does not take an option, the folder holds something else, or
-        it cannot be written.
+        If it is not a result, its class does not take an option, the folder contains something
+        else, or it cannot be written.
 
     Examples
     --------

@@ -34,7 +34,7 @@ SEED_END = "_seed_sd"
 """The end of the names of metrics that are standard deviations over seeds."""
 
 BESIDE_ENDS = (*INTERVAL_ENDS, SEED_END)
-"""The ends of the names of all metrics that stand beside that of a measure."""
+"""The ends of the names of all metrics that accompany that of a measure."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 

@@ -22,7 +22,7 @@ TIE_TOLERANCE = 1e-12
 """Two scores closer than this share of the larger one are a tie: float noise is neither a win nor a loss."""
 
 FOLD = "fold"
-"""Name of an index of folds: a frame with such an index is known to hold fold scores."""
+"""Name of an index of folds: a frame with such an index has fold scores."""
 
 FOLD_COLUMNS = ({"fit_time", "score_time"}, {"fit_seconds", "score_seconds"})
 """Columns by which a table of folds is known without its index: scikit-learn's, and ``CrossValidation.folds``'."""
@@ -35,7 +35,8 @@ NOT_A_SAMPLE = (
 
 EMPTY = " (a query that a run lacks is an empty ranking there)"
 OTHER_QUERIES = (
-    "compare pairs systems by {0}; for one system on other {1}, as of another month, use an unpaired test of its "
+    "compare pairs systems by {0}; for one system on other {1}, such as those of another month, use an "
+    "unpaired test of its "
     "scores per {0}, scipy.stats.ttest_ind(one, other, equal_var=False)"
 )
 """The remedy if two sets of scores cannot be paired, for a unit and its plural."""

@@ -182,7 +182,7 @@ def refuse_undirected(claim: str, baseline: str | None) -> None:
     if baseline is None and CLAIMS[claim].sides == 1:
         raise InvalidInput(
             f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
-            "are held against by baseline= (--baseline on the command line)"
+            "are compared with by baseline= (--baseline on the command line)"
         )
 
 
@@ -448,8 +448,8 @@ class SignificanceTest(_Declaration):
         are replaced before it is called, and get the p-value of the sign flips.
     power_of_t : bool
         Whether its power is that of Student's t within .01, so that a detectable difference can be
-        told from it. Of other tests none is: for those of ranks or signs it depends on more than
-        the mean difference.
+        computed. For other tests none is given: with ranks or signs it depends on more than the
+        mean difference.
     weighted : callable, optional
         ``weighted(d, settings, weights)``: the same test of the weighted mean, weights of shape
         (n_queries,) above 0. Without it, weighted queries are refused.
@@ -510,13 +510,13 @@ class Correction(_Declaration):
 
 
 TESTS: dict[str, SignificanceTest] = {}
-"""Name -> paired test over queries; each stands below its function."""
+"""Name -> paired test over queries; each is declared below its function."""
 
 FOLD_TESTS: dict[str, SignificanceTest] = {}
 """Name -> test over folds, run on the differences that `paired.widened` returns."""
 
 CORRECTIONS: dict[str, Correction] = {}
-"""Name -> correction for many comparisons; each stands below its function."""
+"""Name -> correction for many comparisons; each is declared below its function."""
 
 
 def all_tests() -> dict[str, SignificanceTest]:

@@ -331,7 +331,7 @@ def _constant_notes(count: int, settings: Settings) -> list[str]:
         (
             f"{count} of the differences tested: the same number on every {settings.unit}. "
             "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
-            "flips, and no interval can be told"
+            "flips, and there is no interval"
         )
     ]
 

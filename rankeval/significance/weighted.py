@@ -27,7 +27,7 @@ from rankeval.significance.columns import standard_error, without_variance
 from rankeval.significance.declarations import Floats
 
 MOST_SHARE = 0.5
-"""A query that carries more than this share of the weight leaves no interval: the others are too light to tell one."""
+"""If a query carries more than this share of the weight, the others are too light for an interval."""
 
 NOTED_SHARE = 0.1
 """A query that carries more than this share of the weight is named in a note."""

@@ -31,7 +31,7 @@ from rankeval.comparison.record import part_of_row
 from rankeval.comparison.shelved import NUMBERS, evaluations_of
 from rankeval.errors import RankevalError
 from rankeval.evaluation.result import EVALUATION, name_by_digest
-from rankeval.evaluation.storage import weights_of
+from rankeval.evaluation.storage import unpacked_fields
 from rankeval.report.summaries import GuardFacts
 from rankeval.shelf.kinds import result_of
 from rankeval.shelf.record import INTERVAL_ENDS, Record
@@ -279,7 +279,9 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
 
 def _weights(record: Record) -> Weights | None:
     """Return the weights of an evaluation, of which its record does not say anything."""
-    weights = weights_of(record.files[EVALUATION])
+    content = record.files[EVALUATION]
+    # The footer of the file has the names of its columns as they are, so most need not be unpacked.
+    weights = unpacked_fields(content)["weights"] if b"weight" in content else None
     if weights is None:
         return None
     effective = effective_number(weights) if weights.any() else 0.0

@@ -241,7 +241,7 @@ def _refuse_other(folder: Folder) -> None:
         names = [path.name for path in folder.path.iterdir()]
         others = sorted(name for name in names if not name.endswith(".part"))
         if others:
-            problem = f"{where} holds other files ({few(others)})"
+            problem = f"{where} contains other files ({few(others)})"
             raise InvalidInput(problem, remedy="give an empty or a new folder")
         return
     known = state.get("call", {})
@@ -255,5 +255,5 @@ def _refuse_other(folder: Folder) -> None:
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:
-        problem = f"{where} holds the parts of another call: {'; '.join(differ)}"
+        problem = f"{where} contains the parts of another call: {'; '.join(differ)}"
         raise InvalidInput(problem, remedy="give another folder, or remove this one")

@@ -135,7 +135,7 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
         raise FileFormatError(
-            "its dictionary holds a value twice", where=what, remedy="write the file again"
+            "its dictionary has a value twice", where=what, remedy="write the file again"
         )
     if held == kind:
         return column

@@ -197,7 +197,7 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
             other = next((name for where, name in others if where == filesystem), None)
             if other is not None:
                 same = (
-                    "stands twice in the data set" if other == path else f"and {other} are one file"
+                    "occurs twice in the data set" if other == path else f"and {other} are one file"
                 )
                 raise InvalidInput(
                     f"{path} {same}", remedy="give each file once, or its rows would count twice"

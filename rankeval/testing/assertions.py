@@ -41,10 +41,10 @@ from rankeval.comparison.inputs import (
     slices_by,
 )
 from rankeval.comparison.record import (
-    PARTED,
     directions,
     gains,
     parted,
+    parted_notes,
     with_notes,
     with_settings,
 )
@@ -84,7 +84,7 @@ def assert_no_regression(
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
-    An equal system fails with probability alpha or less, as nearly as the test holds its level. A
+    An equal system fails with probability alpha or less, as nearly as the test keeps its level. A
     candidate passes if its loss is small, or if there are too few queries to show it: the message
     says which loss is found 80 % of the time.
 
@@ -184,9 +184,9 @@ def assert_not_worse(
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
     This is non-inferiority: a candidate whose true loss is the margin or greater passes with
-    probability alpha or less, as nearly as the test holds its level. One query is counted besides
-    that lost all it could, since a change may break queries that are not here. So on few queries an
-    equal system fails too: the message says how often one passes.
+    probability alpha or less, as nearly as the test keeps its level. One more query is counted,
+    with the greatest possible loss, since a change may break queries that are not here. So on few
+    queries an equal system fails too: the message says how often one passes.
 
     Parameters
     ----------
@@ -196,9 +196,10 @@ def assert_not_worse(
     margin : float
         The smallest loss that must not pass, greater than 0, in units of the measure.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. Of several measures each
-        must be shown, so none needs a correction: a candidate that loses the margin by any of them
-        passes with probability alpha or less (Berger, 1982, doi:10.1080/00401706.1982.10487790).
+        What to compare by; may be left out if both sides have one measure. With several measures,
+        each must be shown, so none needs a correction: a candidate that loses the margin by any of
+        them passes with probability alpha or less (Berger, 1982,
+        doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
     test, unseen, unpaired, n_resamples, rng, lower_is_better, groups
@@ -345,7 +346,7 @@ def _checked(
         worst[label] = worst_queries(own, row["measure"], words, label)
     if not parts.name:
         table = table.drop(columns=SLICE)
-    notes = [note for note in decisive.notes if note != PARTED]
+    notes = [*decisive.notes]
     notes += [_PARTED] if parted(decisive).any() else []
     return Check(
         settings.claim,
@@ -399,14 +400,20 @@ def _compared(
     """Compare all queries, and those of each slice; each interval is at this share of alpha."""
     options = {"claim": "better"} | options
     made = partial(compare, systems, **options)
-    whole = made(alpha=share)
+    whole = _without_parted_notes(made(alpha=share))
     if not parts.name:
         return whole
     n_slices = parts.n_slices(unchanged=options["claim"] != "better")
-    sliced = made(by=by, alpha=share * max(1, n_slices))
+    sliced = _without_parted_notes(made(by=by, alpha=share * max(1, n_slices)))
     rows = sliced.table[sliced.table[parts.name] != TOGETHER]
     table = pd.concat([whole.table, rows[[*COLUMNS]]], ignore_index=True)
     return with_notes(replace(whole, table=table), *sliced.notes)
+
+
+def _without_parted_notes(compared: Comparison) -> Comparison:
+    """Leave out which rows part: their p-values are corrected again."""
+    hidden = parted_notes(compared)
+    return replace(compared, notes=tuple(note for note in compared.notes if note not in hidden))
 
 
 def _without_unchanged(compared: Comparison, parts: _Parts) -> Comparison:

@@ -59,7 +59,7 @@ def check_host(host: Host, uri: str | None = None) -> None:
         there = _pushed(host, other, uri)
     except InvalidInput:
         return
-    _check(there.run_id != first.run_id, "another record stands in the place of the first one")
+    _check(there.run_id != first.run_id, "another record replaced the first one")
 
 
 def _record() -> Record:

@@ -54,8 +54,8 @@ class Profile(Recorded):
         latency_p90_ms, latency_p95_ms and latency_p99_ms, the least latency that so many percent of
         the queries do not exceed; queries_per_second, one query at a time; index_seconds,
         index_bytes and cost_per_query, as given. The interval of a percentile ends at two of the
-        sorted latencies. Its coverage is the exact chance to hold the percentile of the queries
-        that these are a sample of, and at least the level asked for; nan if there are too few
+        sorted latencies. Its coverage is the exact chance to include the percentile of the queries
+        that these are a sample of, and at least the requested level; nan if there are too few
         queries for it.
     per_query : DataFrame
         A row per query, index ``qid``: latency_ms, the median of the repeats in milliseconds, and

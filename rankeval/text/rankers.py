@@ -193,7 +193,7 @@ class _Ranker(BaseEstimator):
 
         A query retrieves the documents that share a term with it, also those whose shared terms all
         weigh 0. The space has one axis for each term of the documents. So a term that no document
-        has is no part of a query: it counts neither in its frequencies nor in its length.
+        has is not part of a query: it counts neither in its frequencies nor in its length.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class _Ranker(BaseEstimator):
         Returns
         -------
         Run
-            The rows of each query stand together, the best document first. Equal scores are in the
+            The rows of each query are together, the best document first. Equal scores are in the
             order of the documents' ids. A query that shares no term with any document has no rows;
             `rankeval.evaluate` counts it as an empty ranking. The run keeps the texts, by which the
             guard recognises registered queries.
@@ -217,8 +217,8 @@ class _Ranker(BaseEstimator):
         NotFittedError
             If there are no documents yet.
         InvalidInput
-            If k is no positive whole number, an id is repeated, a text is none, or a frame has no
-            ids.
+            If k is not a positive whole number, an id is repeated, a value is not text, or a frame
+            has no ids.
         """
         check_is_fitted(self)
         check_count("k", k)
@@ -366,7 +366,7 @@ class BM25(_Ranker):
 
     The score is the sum over the terms of the query, a repeated term counted each time, of ``log(1
     + (N - df + .5) / (df + .5)) * tf / (tf + k1 * (1 - b + b * length / mean length))``. The term
-    stands ``tf`` times in the document and in ``df`` of the ``N`` documents; a length is a number
+    occurs ``tf`` times in the document and in ``df`` of the ``N`` documents; a length is a number
     of terms. Scores have no factor ``k1 + 1``, which changes no ranking. They equal those of bm25s
     with ``method="lucene"``, computed here in float64.
 

@@ -69,7 +69,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     Raises
     ------
     InvalidInput
-        If ``doc`` is no text, or ``words`` no whole number of at least 1.
+        If ``doc`` is not text, or ``words`` is not a whole number of at least 1.
 
     Examples
     --------
@@ -112,7 +112,8 @@ def key_sentences(
     Raises
     ------
     InvalidInput
-        If ``doc`` is no text, ``n`` no whole number of at least 1, or PyStemmer is not installed.
+        If ``doc`` is not text, ``n`` is not a whole number of at least 1, or PyStemmer is not
+        installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -151,7 +152,7 @@ def snippets(
     stem: str | None = None,
     stop: str | Collection[str] | None = None,
 ) -> list[Snippet]:
-    """Return the windows of a document that hold most of a query.
+    """Return the windows of a document with most words of a query.
 
     The first window chosen is the one with the most different terms of the query; of equal ones
     that with more of its phrases (two terms side by side as in the query, but for stop words), then
@@ -179,8 +180,8 @@ def snippets(
     Raises
     ------
     InvalidInput
-        If ``doc`` or ``query`` is no text, ``words`` or ``most`` no whole number of at least 1, or
-        PyStemmer is not installed.
+        If ``doc`` or ``query`` is not text, ``words`` or ``most`` is not a whole number of at least
+        1, or PyStemmer is not installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 

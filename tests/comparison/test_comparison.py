@@ -435,7 +435,7 @@ def test_numbers_of_documents_beside_the_scores_are_no_measures():
     columns = "relevant, retrieved, tied, judged, weight"
     notes = (
         *expected.notes,
-        f"not compared, since these columns are no scores: {columns}; name them in measures= to compare them",
+        f"not compared, because these columns are not scores: {columns}; name them in measures= to compare them",
         "the tests count every query once, and do not use the column 'weight'",
     )
     assert found.notes == notes

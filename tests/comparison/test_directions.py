@@ -11,10 +11,10 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
-from rankeval._display import view_of
 from rankeval.comparison.tables import printed
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures import direction
@@ -40,7 +40,7 @@ def frames(column, *shifts, n=60):
 
 def texts(compared):
     """Yield all that a comparison says in words."""
-    yield from (*compared.findings, view_of(compared).to_text(width=None, lines=None), compared._repr_html_())
+    yield from (*compared.findings, whole(compared), compared._repr_html_())
     yield from (compared.caption, *compared.notes)
     for layout in ("comparisons", "systems"):
         yield compared.to_markdown(layout=layout)

@@ -94,7 +94,7 @@ def test_bad_use(evaluations):
         (
             {"sizes": SIZES[:1]},
             InvalidInput,
-            '2 folds, found 3 on 1; for one hold-out ask question="models"',
+            '2 folds, found 3 on 1; for a single hold-out, use question="models"',
         ),
         ({"sizes": SIZES, "test": "t"}, InvalidInput, "by the corrected_resampled_t, not by test='t'"),
         ({"sizes": SIZES, "correction": "tukey"}, UnknownName, "correction of tests over folds 'tukey'"),

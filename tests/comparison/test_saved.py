@@ -122,7 +122,7 @@ def test_the_error_names_the_key(place, value):
     with pytest.raises(InvalidInput) as raised:
         rk.Comparison.from_json(with_value(saved, place, value))
     assert raised.value.argument == place[0]
-    assert "this is no whole comparison" in raised.value.where
+    assert "this is not a whole comparison" in raised.value.where
 
 
 def test_the_error_says_what_was_found():

@@ -196,7 +196,7 @@ def test_three_queries_warn_and_a_later_one_adds_up():
             check.add(check.evidence(one.y, one.qid, docid=one.docid, score=one.score))
         check.refuse(action="evaluate")
 
-    with pytest.warns(RankevalWarning, match="goes on, but the data may hold queries"):
+    with pytest.warns(RankevalWarning, match="goes on, but the data may contain queries"):
         stream(few)
     with pytest.raises(GuardRefusal, match="3 more were in data shown before"):
         stream(more)
@@ -301,7 +301,7 @@ def test_parts_that_do_not_fit_together_are_named():
             check.add(check.evidence(TEST.y, TEST.qid, docid=docid, score=score))
         check.refuse(action="evaluate")
 
-    with pytest.raises(InvalidInput, match="qid: queries stand in two parts"):
+    with pytest.raises(InvalidInput, match="qid: queries occur in two parts"):
         check_of((TEST.docid, TEST.score), (TEST.docid, TEST.score))
     with pytest.raises(InvalidInput, match="docid: some parts have documents and others none"):
         check_of((TEST.docid, None), (None, None))

@@ -100,7 +100,7 @@ def test_another_result_under_a_name_that_is_taken_is_refused(saved, tmp_path, c
         (["new", "--host", "mute"], "the host 'mute' takes no results"),
         (["new", "--host", "boxx"], "unknown host 'boxx'; did you mean 'box'"),
         (["new", "--host", "box", "--run", "17"], "the host 'box' writes to no run that is there already"),
-        (["nothing", "--host", "box"], "holds no record: there is no record.json"),
+        (["nothing", "--host", "box"], "has no record: there is no record.json"),
     ],
 )
 def test_what_cannot_be_pushed_is_said(arguments, says, saved, tmp_path, capsys, monkeypatch):
@@ -151,7 +151,7 @@ def _fails_again(record, *, name, experiment, uri=None):
 @pytest.mark.parametrize(
     ("push", "says"),
     [
-        (_loses, "another record stands in the place of the first one"),
+        (_loses, "another record replaced the first one"),
         (_mutates, "the record is not as it was before it was pushed"),
         (lambda record, **given: None, "push returns no TrackedRun with an id"),  # noqa: ARG005
         (lambda record, **given: TrackedRun("", (), "x"), "push returns no TrackedRun with an id"),  # noqa: ARG005

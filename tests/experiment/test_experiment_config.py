@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_one_line_with_the_key(settings, key):
         (["rankers.ridge=null"], "guard.baseline 'ridge' is none of the rankers: boosted-trees"),
         (["guard.baseline=none-such"], "guard.baseline 'none-such' is none of the rankers: ridge, boosted-trees"),
         (["measures=[AP, AP]"], "one measure twice"),
-        (["name.x=3"], "'name' holds a value and no keys"),
+        (["name.x=3"], "'name' has a value and no keys"),
         (["cv"], "expected key.sub=value"),
         (["cv.n_splits=["], "line 1, column 2"),
         (["n_jobs=0"], "n_jobs: "),

@@ -87,7 +87,7 @@ def test_from_a_parquet_file_to_a_report(table):
     done = forking.run("from rankeval.cli import main; main()", "run", "clicks.yaml")
     assert (done.returncode, done.stderr) == (0, "")
     assert "This run: 2 rankers trained, 1 look added." in done.stdout
-    assert "Data: columns that are no features: 'title' (text)" in done.stdout
+    assert "Data: columns that are not features: 'title' (text)" in done.stdout
     page = Path("rankeval-out/clicks/report.html").read_text()
     assert "12 features: f0, f1" in page.replace("\n", " ").replace("12 Features", "12 features")
     assert "clicks.parquet/vali: 240 rows, 20 queries" in page
@@ -191,7 +191,7 @@ def test_parts_that_do_not_fit_are_refused():
 def test_a_share_to_hold_out_is_refused_beside_a_validation_part():
     raw = yaml.safe_load(EXPERIMENT)
     raw["rankers"]["shallow"]["validation_fraction"] = 0.2
-    with pytest.raises(InvalidInput, match="validation_fraction holds queries of X out, eval_set has rows to stop on"):
+    with pytest.raises(InvalidInput, match="validation_fraction takes the queries to stop on from X"):
         run_experiment({**raw, "guard": "off"})
 
 

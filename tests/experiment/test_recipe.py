@@ -240,7 +240,7 @@ def test_reports_of_another_ledger_or_of_none_or_in_another_folder_do_not_stop_a
     report = small().directory / "report.html"
     report.write_text(report.read_text().replace(str(tmp_path / "l3"), str(tmp_path / "l4")))
     lost = {"ledger": str(tmp_path / "l4")}
-    with pytest.raises(LedgerError, match="no longer holds it"):
+    with pytest.raises(LedgerError, match="no longer contains it"):
         run_experiment(small(guard=lost))
     assert run_experiment(small(guard=lost, output={"directory": str(tmp_path / "new")})).looks_added == 1
 
@@ -358,7 +358,7 @@ def test_a_dev_part_with_queries_of_the_test_part_is_refused_and_nothing_is_regi
         np.concatenate([parts.dev.qid, some.qid + 10_000]),
     )
     monkeypatch.setattr(checks, "split", lambda *_, **__: DataParts(dev, test, "rows"))
-    with pytest.raises(GuardRefusal, match=r"nothing was registered: the training part holds queries of the test part"):
+    with pytest.raises(GuardRefusal, match=r"nothing was registered: the training part contains queries"):
         run_experiment(small())
     assert not Path("ledger.db").exists()
     assert not list(small().directory.glob("kept/*"))

@@ -55,7 +55,7 @@ def complaint(kind: Kind, content: bytes, folder: Path) -> str | None:
 
 def _refused(kind: Kind, content: bytes, said: str) -> str | None:
     """Say so where the plain reader takes what was refused, unless a limit was the reason."""
-    if "raise it: limits=" in said or "a 64-bit number must hold it" in said:
+    if "raise it: limits=" in said or "it must fit a 64-bit number" in said:
         return None
     try:
         kind.plain(content)

@@ -132,7 +132,7 @@ class TestSharedRows:
         moved = rng.permutation(len(DATA))
         with pytest.warns(RankevalWarning, match="RG006 'regrouped'"):
             collection = guard.register("regrouped", DATA.X[moved], DATA.y[moved], qid=DATA.qid)
-        assert "of 'by query' (project 'checks') stand in other queries here" in found(collection)["RG006"]
+        assert "of 'by query' (project 'checks') are in other queries here" in found(collection)["RG006"]
         assert "RG003" not in found(collection)
 
     @pytest.mark.filterwarnings("ignore:RG003")

@@ -26,8 +26,8 @@ def test_status_masks_the_rows_and_names_the_queries(team, data):
     assert status.rows.tolist() == [False] * 300 + [True] * 120
     assert sorted(status.queries) == sorted(set(few.qid.astype(str).tolist()))
     assert not team.guard.status(X[~status.rows], y[~status.rows], qid=qid[~status.rows])
-    assert "12 queries of the data" in str(status)
-    assert "; ~status.rows marks the rest" in status._repr_html_()
+    assert "12 queries of the data" in status.words
+    assert "~status.rows marks the rest" in status._repr_html_()
     assert team.guard.status(other).queries == []
     assert not team.guard.status(other).rows.any()
 

@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
+from shown import whole
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, ShuffleSplit
@@ -124,7 +125,7 @@ def test_one_estimator_over_all_folds_is_one_look(guard, test):
 
 def test_the_plan_and_its_comparison_say_that_it_is_over_folds(guard, test):
     plan = guard.freeze(test, systems={"ridge": Ridge()}, folds=rk.QueryKFold(4))
-    assert "over 4 folds (queries " in repr(plan)
+    assert "over 4 folds (queries " in whole(plan)
     opened = guard.open(plan)
     (note,) = [one for one in opened.notes if one.startswith("over 4 folds")]
     assert "a model that was not fitted on it" in note

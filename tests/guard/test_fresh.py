@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from guard.conftest import standing
+from shown import whole
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -69,7 +70,7 @@ def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, d
     assert said.startswith("tests on 40 of 140 queries, those not recognised as looked at; a difference of about ")
     assert f" {found:.3f} in nDCG@10 is found with a power of 80 % if differences have a standard deviation of" in said
     assert said.endswith(f"{sd:.2f} (as between the systems opened before)")
-    assert plan.notes[0] in repr(plan)
+    assert plan.notes[0] in whole(plan)
     assert plan.notes[0] in plan._repr_html_()
     assert team.guard.plan(plan.id).notes == plan.notes
 
@@ -145,7 +146,7 @@ def test_what_is_not_recognised_beside_what_is_recognised_is_not_known_to_be_fre
     team.opened(test, 1)
     X, y = scaled(data, share)
     again = team.guard.register("again", X, y, qid=data.qid + 1000, supersedes=supersedes)
-    with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be others of it"):
+    with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be among them"):
         team.frozen(again, 2, fresh=True)
 
 

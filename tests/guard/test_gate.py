@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from shown import whole
 
 import rankeval as rk
 from rankeval.collection.convention import get_convention
@@ -170,8 +171,8 @@ def test_an_equal_output_has_the_same_decision_for_free(gate):
     again = gate.decide("renamed", np.exp(NOISE[1] / 10))
     assert (again.accepted, again.is_new, again.name) == (first.accepted, False, "renamed")
     assert again.remaining == gate.remaining == 3
-    assert str(again).startswith("renamed: rejected (as before under the name 'noise', which is free)")
-    assert "(as before, which is free)" in str(gate.decide("noise", NOISE[1]))
+    assert again.words.startswith("renamed: rejected (as before under the name 'noise', which is free)")
+    assert "(as before, which is free)" in gate.decide("noise", NOISE[1]).words
     assert gate.decide("good again", 2 * GOOD).accepted
     assert gate.remaining == 3
 
@@ -223,7 +224,7 @@ def test_other_terms_are_an_error(guard, test, gate, terms, match):
 
 def test_gates_of_other_names_and_projects_have_budgets_of_their_own(guard, test, gate, tmp_path):
     gate.decide("noise", NOISE[1])
-    with pytest.warns(RankevalWarning, match="60 of 60 queries of 'test' were looked at outside of this gate"):
+    with pytest.warns(RankevalWarning, match="60 of 60 queries of 'test' were looked at outside this gate"):
         second = guard.gate(test, baseline=BASE, budget=3, name="second")
     assert second.remaining == 3
     other = rk.Guard("others", ledger=tmp_path / "ledger")
@@ -287,11 +288,11 @@ def test_less_is_better_by_some_measures(guard):
 def test_it_says_what_it_can_find_and_from_which_spread(guard, test):
     assumed = guard.gate(test, baseline=BASE, budget=5)
     assert assumed.detectable == pytest.approx(float(detectable_difference(60, 0.2, 0.01, claim="better")))
-    assert f"a true gain of {assumed.detectable:.2g} is accepted four times in five" in repr(assumed)
-    assert "a standard deviation of 0.2, which is assumed" in repr(assumed)
+    assert f"A true gain of {assumed.detectable:.2g} is accepted four times in five" in whole(assumed)
+    assert "a standard deviation of 0.2, which is assumed" in whole(assumed)
     known = guard.gate(test, budget=5, sd=0.1)
     assert known.detectable == pytest.approx(assumed.detectable / 2)
-    assert "a standard deviation of 0.1;" in repr(known)
+    assert "a standard deviation of 0.1\n" in whole(known)
     assert "5 left" in known._repr_html_()
 
 
@@ -305,9 +306,9 @@ def test_what_it_can_find_is_found_four_times_in_five():
 
 def test_an_opening_of_the_same_queries_marks_the_gate(guard, test, gate):
     """The level of a gate holds for candidates that no other look helped to make."""
-    assert "looked at outside" not in repr(gate)
+    assert "looked at outside" not in whole(gate)
     guard.open(guard.freeze(test, systems={"a": BASE, "b": GOOD}, baseline="a"))
-    assert "60 of 60 queries of 'test' were looked at outside of this gate" in repr(gate)
+    assert "60 of 60 queries of 'test' were looked at outside this gate" in whole(gate)
     with pytest.warns(RankevalWarning, match="declare a gate on fresh queries"):
         guard.gate(test, baseline=BASE, name="late")
     assert entries(guard, "gate")[-1].body["n_exposed"] == 60
@@ -405,11 +406,11 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
     guard._ledger.merge(clone._ledger)
     merged = guard.gate(test, budget=2)
     assert merged.remaining == 0
-    assert "1 decision over the budget" in repr(merged)
+    assert "1 decision over the budget" in whole(merged)
     told = merged.decide("ideal", IDEAL)
     assert (told.accepted, told.n_over) == (True, 1)
-    assert str(told).endswith("0 of 2 decisions left, and 1 over the budget: its level does not hold")
-    assert "over the budget" not in str(ours_alone)
+    assert told.words.endswith("0 of 2 decisions left, and 1 over the budget: its level is exceeded")
+    assert "over the budget" not in ours_alone.words
     with pytest.raises(LedgerError, match=r"accepted '(good|ideal)' and '(good|ideal)' in two clones"):
         _ = merged.baseline
     with pytest.raises(LedgerError, match="accepted"):
@@ -426,7 +427,7 @@ def test_after_a_merge_the_decisions_over_the_budget_are_marked(guard, test, tmp
         gate.decide("noise", NOISE[1])
         assert not gate.decisions()["over_budget"].any()
         gate.decide(name, score)
-        assert "over the budget" not in repr(gate)
+        assert "over the budget" not in whole(gate)
     guard.merge(clone.ledger)
     merged = guard.gate(test, budget=2)
     found = merged.decisions()
@@ -434,15 +435,15 @@ def test_after_a_merge_the_decisions_over_the_budget_are_marked(guard, test, tmp
     (over,) = found["system"][found["over_budget"]]
     assert over == found["system"].drop_duplicates().iloc[-1]
     verdict = "accepted" if over != "noise" else "rejected"
-    assert repr(merged).endswith(
-        f"\n1 decision over the budget ({over} {verdict}): clones decided without knowing of each other"
+    assert whole(merged).endswith(
+        f"\n* 1 decision over the budget ({over} {verdict}): clones decided without knowing of each other"
     )
 
 
 def test_the_ranking_of_the_baseline_is_no_candidate_and_was_not_decided_on_before(guard, gate):
     same = gate.decide("same", 2 * BASE)
     assert entries(guard, "decide") == []
-    assert str(same) == (
+    assert same.words == (
         "same: rejected (the ranking of the baseline, which is free) against baseline by gate 'gate'; "
         "5 of 5 decisions left"
     )
@@ -451,11 +452,11 @@ def test_the_ranking_of_the_baseline_is_no_candidate_and_was_not_decided_on_befo
 def test_gates_declared_together_say_that_others_decide_on_the_same_queries(guard, test):
     """Five budgets of two are ten decisions at alpha over two: each gate but the first says so, and warns once."""
     first, second = (guard.gate(test, baseline=BASE, budget=3, name=name) for name in ("first", "second"))
-    assert "outside" not in str(first.decide("a", NOISE[1]))
+    assert "outside" not in first.decide("a", NOISE[1]).words
     with pytest.warns(RankevalWarning, match="gate 'second': 60 of 60 queries of 'test' were looked at outside"):
         decision = second.decide("b", NOISE[2])
     assert decision.n_exposed == 60
-    assert str(decision).endswith(
-        "; decision 1 of 3; 60 queries looked at outside of this gate, so its level may not hold"
+    assert decision.words.endswith(
+        "; decision 1 of 3; 60 queries looked at outside this gate, so its level may be exceeded"
     )
     assert second.decide("c", NOISE[3]).n_exposed == 60, "warnings are errors here: it does not warn again"

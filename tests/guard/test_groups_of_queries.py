@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guard.conftest import standing
+from shown import whole
 
 import rankeval as rk
 from rankeval.collection.convention import get_convention
@@ -54,12 +55,12 @@ def test_the_groups_are_part_of_the_plan(team, test, data):
     groups = conversations(data)
     plan = team.frozen(test, 1, groups=groups)
     assert plan.grouped_by == "conversation"
-    assert "tested by conversation" in repr(plan)
+    assert "tested by conversation" in whole(plan)
     assert team.frozen(test, 1, groups=groups.map("c{}".format).sample(frac=1, random_state=0)).id == plan.id
     plain, others = team.frozen(test, 1), team.frozen(test, 1, groups=conversations(data, 5))
     assert len({plan.id, plain.id, others.id}) == 3
     assert "groups" not in plain.content()
-    assert "tested by" not in repr(plain)
+    assert "tested by" not in whole(plain)
     assert team.guard.plan(plan.id).groups == plan.groups
     assert Plan.from_body({"content": plain.content(), "collection": "t", "registration": "", "notes": []}, ledger="",
                           head="").id == plain.id  # fmt: skip
@@ -134,8 +135,8 @@ def test_a_gate_keeps_its_groups(team, test, data):
     for again in (team.guard.gate(test), team.guard.gate(test, groups=renamed)):
         assert again.terms == gate.terms
         assert again.detectable == pytest.approx(float(detectable_difference(25, 0.2, 0.0025, claim="better")))
-        assert "by nDCG@10, tested by conversation, at 0.0025" in repr(again)
-        assert "if differences by conversation have" in repr(again)
+        assert "by nDCG@10, tested by conversation, at 0.0025" in whole(again)
+        assert "if differences by conversation have" in whole(again)
     others = conversations(data, 5)
     with pytest.raises(LedgerError, match="'gate' is declared with other groups, or without any: leave groups= out"):
         team.guard.gate(test, groups=others)

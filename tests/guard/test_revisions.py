@@ -169,5 +169,5 @@ class TestRetired:
         assert theirs.guard.status(data).refused
         result = theirs.opened(mine, 1)
         assert standing(result) == "first look of this project"
-        assert "by a gate or a retirement of another project). If a decision was told, it" in result.notes[0]
+        assert "by a gate or a retirement of another project). If a decision was published, it" in result.notes[0]
         assert theirs.guard.register("mine too", data).n_queries == 100

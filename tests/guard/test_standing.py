@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guard.conftest import Team, standing
+from shown import whole
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, LedgerError, UnknownName
@@ -86,7 +87,7 @@ class TestClaims:
             team.frozen(test, 1, claim="better", margin=0.01),
         ]
         assert len({plan.id for plan in plans}) == 3
-        assert "claim better by 0.01" in repr(plans[2])
+        assert "claim better by 0.01" in whole(plans[2])
         assert team.guard.plan(plans[2].id) == plans[2].__class__(
             **{**vars(plans[2]), "head": team.guard.head, "ledger": team.guard.ledger}
         )
@@ -200,7 +201,7 @@ class TestWords:
     def test_the_best_of_a_batch_is_corrected_for_the_choice(self, team, test):
         result = team.opened(test, 0.1, 0.2, 0.3)
         assert result.best.n_candidates == 3
-        assert result.findings[1] == str(result.best)
+        assert result.findings[1] == result.best.words
         assert result.findings[1].startswith(f"Choosing the largest mean of 3 candidates, here {result.best.system}")
 
     def test_exploratory_openings_show_the_corrected_best_too(self, team, test):

@@ -363,12 +363,12 @@ class TestAdvice:
         assert (told % 5 == 4).sum() == 24  # all of the longest
         assert len(status.queries) - len(told) <= 1
         assert status.n_matched + status.n_unaccounted == 120
-        assert f"{status.n_unaccounted} of its queries were not found" in str(status)
+        assert f"{status.n_unaccounted} of its queries were not found" in status.words
         with pytest.raises(GuardRefusal) as refused:
             rk.QueryRanker(Ridge()).fit(X, y, qid=qid)
         assert list(refused.value.queries) == status.queries
         assert f"{status.n_matched} of its 96 recognisable" in refused.value.found
-        assert f"the other {status.n_unaccounted} of the collection may stand in the data too" in str(refused.value)
+        assert f"the other {status.n_unaccounted} of the collection may be in the data too" in str(refused.value)
         assert "leave them out by their ids" in str(refused.value)
 
 

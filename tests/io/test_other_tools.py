@@ -130,7 +130,7 @@ def test_a_score_is_the_relevance_in_judgments_of_beir_and_ranx(names, tmp_path:
         frame.to_csv(tmp_path / name, sep="\t", index=False)
     assert means_the_same(tmp_path / "qrels.tsv", tmp_path / "run.tsv")
     for swapped in ((ranking, truth), (tmp_path / "run.tsv", tmp_path / "qrels.tsv")):
-        with pytest.raises(InvalidInput, match="holds fractions, as a ranking does"):
+        with pytest.raises(InvalidInput, match="has fractions, like a ranking"):
             rk.evaluate(*swapped)
     assert rk.Qrels.from_frame(ranking, relevance="score").relevance.tolist()[0] == 0.5
 

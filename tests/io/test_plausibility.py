@@ -73,7 +73,7 @@ def test_the_refusal_says_what_was_found_and_how_to_write_it(tmp_path: Path):
     with pytest.raises(
         FileFormatError,
         match=r"qrels: the columns are read as qid iter docid relevance, but they seem to be qid docid relevance iter: "
-        r"column 2 tells the rows of each query apart, and column 3 has 3 values in 3 rows \(0, 1, 4\); "
+        r"column 2 differs between the rows of each query, and column 3 has 3 values in 3 rows \(0, 1, 4\); "
         r"write them in order, awk '{print \$1, \$4, \$2, \$3}', or say format='ndeval' \(-R ndeval\) if",
     ):
         rk.Qrels.read(tmp_path / "qrels")

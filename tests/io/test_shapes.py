@@ -211,8 +211,8 @@ def test_listed_documents_are_relevant(make):
 @each_row(
     ("given", "problem"),
     [
-        ({"q": ["a", "b", "a"]}, "document 'a' stands twice in the list of query 'q'"),
-        ({"q": [("a", 1), ("a", 2)]}, "document 'a' stands twice in the list of query 'q'"),
+        ({"q": ["a", "b", "a"]}, "document 'a' occurs twice in the list of query 'q'"),
+        ({"q": [("a", 1), ("a", 2)]}, "document 'a' occurs twice in the list of query 'q'"),
         ({"q": "abc"}, "query 'q' has a str"),
         ({"q": {"a", "b"}}, "query 'q' has a set"),
         ({"q": 3}, "query 'q' has a int"),
@@ -475,5 +475,5 @@ def test_an_open_file_is_refused_by_its_path(tmp_path):
 )
 def test_an_address_is_no_path(address):
     for read in (rk.Run.read, rk.Qrels.from_any, rk.text.read_texts, rk.datasets.load_letor):
-        with pytest.raises(InvalidInput, match=rf"^path: an address \({address.partition('/')[0]}//...\) is no path"):
+        with pytest.raises(InvalidInput, match=rf"^path: an address \({address.partition('/')[0]}//...\) is not the"):
             read(address)

@@ -32,14 +32,14 @@ TRUTH, RUN = {"q1": {"a": 1, "b": 0}}, {"q1": {"a": 2.0, "b": 1.0}}
 
 
 def remedy_of(truth, ranking):
-    with pytest.raises(InvalidInput, match="stands twice in query 'q1'") as caught:
+    with pytest.raises(InvalidInput, match="occurs twice in query 'q1'") as caught:
         rk.evaluate(truth, ranking, measures="RR")
     return caught.value.remedy
 
 
 TEXTS = {
     "same": ("q1 0 a 1\nq1 0 b 0\nq1 0 a 1\n", "^keep one of them$"),
-    "other grades": ("q1 0 a 1\nq1 0 a 0\n", r"^they differ \(relevance 1 and 0\): find out which of them holds$"),
+    "other grades": ("q1 0 a 1\nq1 0 a 0\n", r"^they differ \(relevance 1 and 0\): find out which of them is right$"),
     "subtopics": ("q1 1 a 1\nq1 1 b 0\nq1 2 a 1\n", r"column 2 \('1' and '2'\); .*format='ndeval' \(-R ndeval\)"),
     "judges of other grades": ("# by two\nq1  ann a 1\nq1 bob a 0\n", r"column 2 \('ann' and 'bob'\)"),
     "one pair the same, one not": ("q1 0 a 1\nq1 0 a 1\nq1 0 b 1\nq1 0 b 2\n", "they differ"),
@@ -89,10 +89,10 @@ MAKES = {
 def test_frames_name_the_column_that_tells_rows_apart(make):
     """The system or the judge, not the rank, and not the number of the row."""
     told = remedy_of(TRUTH, MAKES[make](LISTS))
-    assert told.startswith("a column tells these rows apart: flavour ('UU' and 'II'); ")
+    assert told.startswith("these rows differ in a column: flavour ('UU' and 'II'); ")
     assert "system='flavour'" in told
     told = remedy_of(MAKES[make](JUDGED), RUN)
-    assert told.startswith("a column tells these rows apart: worker ('x' and 'y')")
+    assert told.startswith("these rows differ in a column: worker ('x' and 'y')")
     assert "aspect='worker'" in told
     assert remedy_of(TRUTH, MAKES[make](LISTS[["qid", "docid", "score"]].iloc[[0, 1, 2]])) == "keep one of them"
     numbered = LISTS[["qid", "docid", "score"]].iloc[[0, 1, 2]].set_index(pd.Index([5, 6, 9]))
@@ -110,7 +110,7 @@ def test_tables_name_the_column_that_tells_rows_apart(tmp_path: Path, suffix):
     }[suffix]
     path = tmp_path / f"rows.{suffix}"
     write(LISTS, path)
-    assert remedy_of(TRUTH, path).startswith("a column tells these rows apart: flavour ('UU' and 'II'); ")
+    assert remedy_of(TRUTH, path).startswith("these rows differ in a column: flavour ('UU' and 'II'); ")
     for name in ("Algorithm", "run"):
         write(LISTS.rename(columns={"flavour": name}), path)
         with pytest.raises(InvalidInput, match=r"the rankings of 2 systems: 'UU', 'II'; rk.Run.by_system"):
@@ -132,17 +132,17 @@ def test_rows_of_arrays_differ_in_label_or_score():
     [
         ({"q": ["a", "b", "a"]}, "keep its best place"),
         ({"q": [("a", 1), ("a", 1)]}, "keep one of them"),
-        ({"q": [("a", 1), ("a", 2)]}, "1 and 2 are given: find out which of them holds"),
+        ({"q": [("a", 1), ("a", 2)]}, "1 and 2 are given: find out which of them is right"),
     ],
 )
 def test_lists_that_repeat_a_document_say_what_differs(given, remedy):
-    with pytest.raises(InvalidInput, match="stands twice in the list of query 'q'") as caught:
+    with pytest.raises(InvalidInput, match="occurs twice in the list of query 'q'") as caught:
         rk.Run.from_dict(given)
     assert caught.value.remedy == remedy
 
 
 def test_a_judge_who_labels_twice_is_not_asked_to_drop_a_label():
-    for grades, remedy in (((1, 1), "keep one label"), ((1, 0), "the labels are 1, 0: find out which of them holds")):
+    for grades, remedy in (((1, 1), "keep one label"), ((1, 0), "the labels are 1, 0: find out which is right")):
         given = rk.Qrels(["q", "q"], ["d", "d"], grades, aspect=["a", "a"])
         with pytest.raises(InvalidInput, match="labels document 'd' of query 'q' twice") as caught:
             rk.judging.agreement(given)

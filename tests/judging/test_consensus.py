@@ -10,6 +10,7 @@ from golden.agreement_tables import N_TABLES, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging.test_agreement import labels_of
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
@@ -226,8 +227,8 @@ def test_the_judges_are_printed_those_with_most_labels_first():
     labels, _ = crowd(np.random.default_rng(1), np.full(30, 0.9), n_items=100)
     found = consensus(labels)
     assert found.judges["n_labels"].is_monotonic_decreasing
-    assert "; the 20 judges with most labels" in str(found)
-    assert len(str(found).splitlines()) == 3 + 20 + len(found.notes)
+    assert "; the 20 judges with most labels" in whole(found)
+    assert len(whole(found).splitlines()) == 3 + 20 + len(found.notes)
 
 
 @each_row(

@@ -128,7 +128,7 @@ def test_without_aspects_the_error_says_what_to_do():
     with pytest.raises(InvalidInput, match=r"alpha_nDCG@10 needs judgments by aspect.*format='ndeval'"):
         rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="alpha_nDCG@10")
     twice = rk.Qrels(["q", "q"], ["d", "d"], [1, 0], ["1", "1"])
-    with pytest.raises(InvalidInput, match="stands twice for aspect '1' of query 'q'"):
+    with pytest.raises(InvalidInput, match="occurs twice for aspect '1' of query 'q'"):
         rk.evaluate(twice, {"q": {"d": 1.0}}, measures="P_IA@5")
 
 
@@ -139,5 +139,5 @@ def test_judgments_by_subtopic_are_written_and_read_back(tmp_path):
     again = rk.Qrels.read(tmp_path / "qrels.ndeval", format="ndeval")
     assert again.to_frame().astype(str).equals(qrels.to_frame().astype(str))
     plain = rk.Qrels.read(tmp_path / "qrels.ndeval")
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="occurs twice"):
         rk.evaluate(plain, {"q1": {"d0": 1.0}}, measures="AP")

@@ -92,7 +92,7 @@ def test_bounds_are_refused_where_they_would_be_none():
     for name in ("INST(max_rel=3)", "AP(normalizer='hits')@5", "DCG(gain={1: 3, 2: 1})", "PairAccuracy"):
         with pytest.raises(InvalidInput, match="not monotone in the order of rows"):
             rk.evaluate([1, 0], [1, 1], qid=[1, 1], measures=name, ties="best")
-    with pytest.raises(InvalidInput, match=r"unjudged='highest': DCG.* \(a map of gains\), so that is no bound"):
+    with pytest.raises(InvalidInput, match=r"unjudged='highest': DCG.* \(a map of gains\), so that is not a bound"):
         rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="DCG(gain={1: 2})", convention=HIGHEST)
     with pytest.raises(InvalidInput, match="may fall when a document's grade rises"):
         rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="AP", convention=HIGHEST)
@@ -107,7 +107,7 @@ def test_a_map_of_gains_has_bounds_if_gains_rise_with_the_grades_at_hand():
     assert best.item() == 1
     assert worst.item() == pytest.approx(1 / np.log2(3))
     assert rk.evaluate([21, 0], [1, 1], qid=[1, 1], measures=name, ties="best").scores.item() == 1
-    said = r"not monotone in the order of rows \(grade 3 has gain 20 and grade 4 has gain 4\), so that is no bound"
+    said = r"not monotone in the order of rows \(grade 3 has gain 20 and grade 4 has gain 4\), so that is not a bound"
     for grades in ([4, 0], [4, 3]):
         with pytest.raises(InvalidInput, match=said):
             rk.evaluate(grades, [1, 1], qid=[1, 1], measures=name, ties="worst")

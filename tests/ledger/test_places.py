@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ledger.conftest import lock_up
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
@@ -170,7 +171,7 @@ def test_no_form_of_a_url_shows_its_password(rankeval, monkeypatch, login, query
     monkeypatch.undo()
     discovery.reset()
     assert "the ledger postgresql+psycopg://" in err
-    assert "hunter2" not in "".join((guard.ledger, repr(guard), *lines, err, doctor, str(unread.value)))
+    assert "hunter2" not in "".join((guard.ledger, whole(guard), *lines, err, doctor, str(unread.value)))
 
 
 @each_row(

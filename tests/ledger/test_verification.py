@@ -352,9 +352,9 @@ def test_other_files_in_the_folder_are_let_alone_unless_they_look_like_entries(t
     assert ledger.problems() == []
     (folder / f"{entry.hash}.json").rename(folder / f"{entry.hash} (1).json")
     assert ledger.problems() == [
-        f"'{entry.hash} (1)' is no name of an entry: name it as it was, or move it out of the ledger"
+        f"'{entry.hash} (1)' is not the name of an entry: give it its old name, or move it out of the ledger"
     ]
-    with pytest.raises(LedgerError, match="is no name of an entry"):
+    with pytest.raises(LedgerError, match="is not the name of an entry"):
         ledger.read()
 
 

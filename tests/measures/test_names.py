@@ -117,8 +117,8 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("ndcg@10-l3", InvalidInput, r"such as 'nDCG\(gain=\{1: 0, 2: 0\}\)@10'"),
         ("recall@0", InvalidInput, "R: cutoff is 0; .* leave it out to count all rows"),
         ("f1@0-l2", InvalidInput, "leave it out to count all rows"),
-        ("runid", InvalidInput, "no measure: leave it out"),
-        ("relstring_10", InvalidInput, "no measure: leave it out"),
+        ("runid", InvalidInput, "not a measure: leave it out"),
+        ("relstring_10", InvalidInput, "not a measure: leave it out"),
         ("ndcg_burges@10-l2", InvalidInput, r"nDCG\(gain="),
         ("Accuracy@10", AmbiguousName, r"needs collection_size.*PairAccuracy@10 \(ir_measures\)"),
     ],
@@ -219,7 +219,9 @@ def test_measures_takes_the_names_that_stand_for_several():
     newest = rk.evaluate(qrels, run, measures="all_trec", convention="trec_eval-10").per_query
     assert {"rbp", "unj_20", "ndcg_cut_10"} <= set(newest.columns)
     for name in ("official", "all_trec", "iprec_at_recall"):
-        with pytest.raises(AmbiguousName, match=f"'{name}' stands for .*--convention.* 'iprec_at_recall_0.00' means "):
+        with pytest.raises(
+            AmbiguousName, match=f"'{name}' means several measures.*--convention.* 'iprec_at_recall_0.00' means "
+        ):
             rk.evaluate(qrels, run, measures=name)
 
 

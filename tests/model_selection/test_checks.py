@@ -20,7 +20,7 @@ from rankeval.model_selection.checks import check_measures, signs
         ("AP(normalizer='k')", "rankeval", "divides by the cut-off"),
         ("nDCG(gain='square')", "rankeval", "unknown gain 'square'"),
         ("AvgJG(of='StRecall')", "rankeval", "StRecall"),
-        ("Bpref", Convention("bounds", ties="best"), "is no bound of it"),
+        ("Bpref", Convention("bounds", ties="best"), "is not a bound of it"),
     ],
 )
 def test_the_reason_is_given_in_one_line(measures, convention, message):

@@ -68,7 +68,7 @@ def test_it_is_drawn(ltr):
     assert axes.get_ylabel() == "AP"
     assert curve.plot().axes[0].get_ylabel() == "nDCG@10"
     assert "n_train_queries" in curve._repr_html_()
-    assert repr(curve) == "LearningCurve(nDCG@10, AP at 4, 8 training queries)"
+    assert repr(curve).startswith("nDCG@10, AP by the number of training queries, means over folds\n")
     with pytest.raises(UnknownName, match="AP"):
         curve.plot("RR")
 

@@ -108,7 +108,7 @@ def test_a_wrong_rule_is_an_error_before_anything_is_fitted(rules, error, says, 
 
 
 def test_judgments_beyond_the_rows_are_refused_where_they_are_a_single_rule():
-    with pytest.raises(InvalidInput, match="arrays hold the ranked rows only"):
+    with pytest.raises(InvalidInput, match="arrays have the ranked rows only"):
         rk.make_scorer("AP", judgments="qrels")
 
 

@@ -295,7 +295,7 @@ def test_columns_of_clicks_are_told_apart():
     shown, clicks = served()
     with pytest.raises(InvalidInput, match=r"\['search_id', 'event_id'\]"):
         compare_interleaved(shown, clicks.assign(event_id="e"))
-    with pytest.raises(InvalidInput, match="rows that are no clicks") as refused:
+    with pytest.raises(InvalidInput, match="rows that are not clicks") as refused:
         compare_interleaved(shown, clicks.assign(click=[1, 0] * 4))
     assert "ClickLog.from_frame" in str(refused.value)
     assert len(compare_interleaved(shown, clicks.assign(click=1)).table) == 1

@@ -127,7 +127,7 @@ def test_columns_are_found_by_usual_names_or_named() -> None:
 REFUSED = {
     "gap": ({"position": [1, 3, 1, 2, 3]}, r"'i1' has the positions \[1, 3\]"),
     "position 0": ({"position": [0, 1, 1, 2, 3]}, r"row 0 .*\[0\].*from 1"),
-    "repeated position": ({"position": [1, 1, 1, 2, 3]}, "'i1' stands there several times"),
+    "repeated position": ({"position": [1, 1, 1, 2, 3]}, "'i1' occurs several times"),
     "document twice": ({"docid": ["d4", "d9", "d9", "d1", "d1"]}, "'i2' shows 'd1' twice"),
     "several users": ({"user": ["u1", "u1", "u2", "u2", "u1"]}, "'i2' .* several values of user"),
     "several times": ({"time": pd.date_range("2024-05-01", periods=5, tz="UTC")}, "'i1' .* several values of time"),
@@ -171,7 +171,7 @@ LISTS_REFUSED = {
     "same id, longer list": (
         {"impression": "i", "qid": "q", "user": "u", "time": ROWS["time"][:2], "arm": "A", "clicked": [["d4"]] * 2}
         | {"shown": [["d4", "d9"], ["d4", "d9", "d1"]]},
-        "'i' stands there several times",
+        "'i' occurs several times",
     ),
 }
 

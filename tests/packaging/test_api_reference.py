@@ -124,7 +124,7 @@ def test_each_link_within_the_site_resolves(site, pages):
     anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
     broken = set()
     for path, text in pages.items():
-        for link in re.findall(r'\bhref="([^"#:]*(?:#[^"]+)?)"', text):
+        for link in re.findall(r'<a\b[^>]*\bhref="([^":]+)"', text):
             name, _, anchor = unquote(unescape(link)).partition("#")
             target = (site / path).parent / name if name else site / path
             page = os.path.relpath(target, site)

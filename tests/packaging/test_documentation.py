@@ -94,7 +94,7 @@ def test_the_readme_names_what_the_guard_refuses(tmp_path):
     calls = (named, "rk.QueryRanker(Ridge()).fit(split.test.X, split.test.y, qid=split.test.qid)", SCORING)
     refusing = "".join(f"\ntry:\n    {call}\nexcept rk.errors.GuardRefusal:\n    print('refused')\n" for call in calls)
     program = next(program for _, program, _ in PROGRAMS if "guard.freeze" in program)
-    split = program[: program.index("results = ")]
+    split = program[: program.index("rankers = ")]
     path = tmp_path / "program.py"
     path.write_text(split + refusing)
     done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
@@ -116,9 +116,8 @@ def test_the_readme_names_the_values_of_three_conventions():
         r"nDCG@10 of this run is (\S+) under trec_eval's rules, (\S+) under the defaults of rankeval and (\S+) under",
         " ".join(README.split()),
     )
-    qrels, run = (
-        ast.literal_eval(value) for value in re.findall(r"^(?:qrels|run) = (.*)$", PROGRAMS[0][1], re.MULTILINE)
-    )
+    lines = ast.parse(PROGRAMS[0][1]).body
+    qrels, run = (ast.literal_eval(line.value) for line in lines[1:3])
     values = [
         rankeval.evaluate(qrels, run, measures="nDCG@10", convention=name).aggregate().iloc[0]
         for name in ("trec_eval-10", "rankeval", "ranx")

@@ -77,6 +77,33 @@ def test_the_workflow_runs_each_python_that_is_promised():
     assert workflow["jobs"]["tests"]["strategy"]["matrix"]["python"] == promised
 
 
+def test_a_system_that_nobody_has_tried_blocks_nothing():
+    """README says that macOS was not run: its job is an experiment, and the others run on Linux."""
+    jobs = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+    others = {name for name, job in jobs.items() if not job["runs-on"].startswith("ubuntu")}
+    assert others == {"macos"}
+    assert {name for name, job in jobs.items() if job.get("continue-on-error")} == others
+
+
+def test_each_form_of_an_issue_asks_for_what_helps():
+    """A bug, a wrong number, a feature; both of the first want the output of `rankeval doctor`."""
+    folder = GITHUB / "ISSUE_TEMPLATE"
+    forms = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in folder.glob("*.yml")}
+    assert forms.pop("config") == {"blank_issues_enabled": True}
+    assert set(forms) == {"bug", "wrong-number", "feature"}
+    for name, form in forms.items():
+        fields = [field["id"] for field in form["body"]]
+        assert len(fields) == len(set(fields))
+        assert all(field["attributes"]["label"] for field in form["body"])
+        assert ("doctor" in fields) == (name != "feature")
+        assert {"name", "description", "labels"} <= form.keys()
+
+
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == rankeval.__version__
+
+
 def test_the_workflow_runs_each_part_of_the_full_circle():
     """`.ci/run` names the parts, CONTRIBUTING says what they are, and the weekly job has one run for each."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import from_bytes
+from rankeval.report.html import typeset
 from rankeval.tracking import host
 
 
@@ -100,7 +102,7 @@ def test_notes_stand_in_description_and_report_and_all_is_escaped(comparison, cl
     assert "exploratory: 3 looks" in note
     assert "<b>" not in page
     assert "<i>" not in page
-    assert "<script" not in page
+    assert re.findall("<script[^>]*>", page) == ['<script type="application/json" id="queries-data">', "<script>"]
 
 
 def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, client, tmp_path):
@@ -110,16 +112,32 @@ def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, cli
     assert tags["rankeval.headline"] == comparison.headline
     assert comparison.headline.split(" [")[0] in tags["mlflow.note.content"].replace("\\", "")
     page = artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
-    assert all(escape(finding) in page for finding in comparison.findings)
+    assert all(escape(typeset(finding)) in page for finding in comparison.findings)
     rkm.log(comparison, run_id, name="again")
     assert client.get_run(run_id).data.tags["rankeval.again.headline"] == comparison.headline
+
+
+def test_the_page_has_every_query_with_its_text_though_its_file_has_no_scores(systems, client, tmp_path):
+    """The texts go to the page alone, and only if they are given."""
+    comparison = rk.compare(systems, baseline="bm25", measures="AP")
+    needs = {query: f"need of {query} <b>" for query in systems["bm25"].queries}
+    pages = []
+    for name, given in (("bare", None), ("worded", needs)):
+        run_id = rkm.log(comparison, name=name, needs=given).run_id
+        pages.append(artifact(client, run_id, f"rankeval/{name}/report.html", tmp_path / name).decode())
+    bare, worded = pages
+    assert "need of" not in bare
+    for query in systems["bm25"].queries[:3]:
+        assert f'"need of {query} \\u003cb\\u003e"' in worded
+    rows = json.loads(re.search('id="queries-data">(.*?)</script>', bare, re.DOTALL)[1])["rows"]
+    assert [row[0] for row in rows] == [str(query) for query in systems["bm25"].queries]
 
 
 def test_the_same_comparison_twice_is_one_and_another_needs_another_name(comparison, systems, client):
     run_id = rkm.log(comparison).run_id
     rkm.log(comparison, run_id)
     other = rk.compare(systems, baseline="bm25", test="randomization")
-    with pytest.raises(InvalidInput, match="already holds a piece called 'comparison'"):
+    with pytest.raises(InvalidInput, match="already has a piece called 'comparison'"):
         rkm.log(other, run_id)
     rkm.log(other, run_id, name="randomization")
     assert {file.path for file in client.list_artifacts(run_id, "rankeval")} == {

@@ -136,7 +136,7 @@ def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, clie
     before = client.get_run(run_id).data.to_dictionary()
     rkm.log(small(), role="dev", run_id=run_id)
     assert client.get_run(run_id).data.to_dictionary() == before
-    with pytest.raises(InvalidInput, match="already holds an evaluation of role 'dev'"):
+    with pytest.raises(InvalidInput, match="already has an evaluation of role 'dev'"):
         rkm.log(small(seed=1), role="dev", run_id=run_id)
     assert waiting() == []
     assert client.get_run(run_id).data.to_dictionary() == before
@@ -145,7 +145,7 @@ def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, clie
 def test_a_run_without_the_completeness_tag_is_refused(small, client):
     run_id = rkm.log(small()).run_id
     client.delete_tag(run_id, COMPLETE)
-    with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: it holds no whole evaluation"):
+    with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: it has no whole evaluation"):
         rkm.load_evaluation(run_id)
 
 

@@ -92,11 +92,11 @@ def test_errors_of_the_rows_are_said_at_the_driver_with_the_column(spark):
     assert [row.s for row in gaps.where("abs(`s`) < double('inf')").collect()] == [0.1]  # as the message says
     refused("qid: the column 'q' has 1 row without a value .1 null.;", QueryIdError, q=["a", None, "b"])
     refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": BEST_OF_SKLEARN})
-    refused("in one partition of Spark: .*'d' stands twice in query 'a'", d=["d", "d", "d"], what={"docid": "d"})
+    refused("in one partition of Spark: .*'d' occurs twice in query 'a'", d=["d", "d", "d"], what={"docid": "d"})
     refused("query_weight: found several within one query", w=[1.0, 2.0, 1.0], what={"query_weight": "w"})
     refused("query_weight: expected finite numbers", w=[0.0, 0.0, 0.0], what={"query_weight": "w"})
     refused(
-        "is no bound of it",
+        "is not a bound of it",
         y=[1, 2, 3],
         what={"measures": "nDCG(gain={2: 9})", "convention": rk.Convention.with_rules(ties="best")},
     )
@@ -121,7 +121,7 @@ def test_what_cannot_work_is_refused_before_a_job_starts(spark):
     with pytest.raises(InvalidInput, match="the DataFrame is empty"):
         rankeval_spark.evaluate(df.where("s > 1000"), **COLUMNS)
     twice = df.withColumnRenamed("w", "S")
-    with pytest.raises(InvalidInput, match="score: Spark cannot tell the columns 's' and 'S' apart; rename one"):
+    with pytest.raises(InvalidInput, match="score: Spark cannot distinguish the columns 's' and 'S'; rename one"):
         rankeval_spark.evaluate(twice, **COLUMNS)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:

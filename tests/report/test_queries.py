@@ -77,7 +77,7 @@ def test_the_first_rows_of_an_evaluation_are_its_worst_queries():
 def test_an_experiment_has_the_scores_of_every_ranker_and_the_largest_losses_first():
     given = facts()
     made = html._queries_of(given, "strong")
-    assert list(made.first.headers) == ["Query", "strong against weak", "weak", "strong"]
+    assert list(made.first.headers) == ["Query", "difference", "weak", "strong"]
     weak, strong = (each.test.per_query["nDCG@10"] for each in given.candidates)
     lost = (strong - weak).round(4).sort_values(kind="stable")
     assert [row[0] for row in made.first.rows] == lost.index[:10].tolist()
@@ -86,4 +86,4 @@ def test_an_experiment_has_the_scores_of_every_ranker_and_the_largest_losses_fir
         f"{weak[lost.index[0]]:.4f}",
         f"{strong[lost.index[0]]:.4f}",
     ]
-    assert made.said == "All 40 queries, by nDCG@10, the largest losses of strong first."
+    assert made.said == "All 40 queries, by nDCG@10, the largest losses of strong against weak first."

@@ -173,7 +173,7 @@ def test_parts_within_parts_end_somewhere(tmp_path):
     for level in reversed(range(depth)):
         part = [{"name": "a", "path": "a", "hash": f"sha256:{seal}"}] if seal else []
         seal = put(tmp_path.joinpath(*["a"] * level), {**EMPTY, "parts": part})
-    with pytest.raises(FileFormatError, match="too many parts stand within each other"):
+    with pytest.raises(FileFormatError, match="its parts are nested too deeply"):
         rk.read_record(tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_parts_within_parts_end_somewhere(tmp_path):
         ({**EMPTY, "format": "rankeval.record/2"}, "'rankeval.record/2'.*the version that wrote it"),
         ({**EMPTY, "format": "rankeval.manifest/1"}, "reads 'rankeval.record/1'; restore"),
         ({**EMPTY, "format": 1}, "has the format 1"),
-        ({"format": "rankeval.record/1"}, "is no whole record: kind"),
+        ({"format": "rankeval.record/1"}, "is not a whole record: kind"),
         ({**EMPTY, "metrics": {"AP": "high"}}, r"metrics\.AP"),
         ({**EMPTY, "metrics": [1]}, "metrics"),
         ({**EMPTY, "series": {"AP": [[0.5, 1]]}}, r"series\.AP\.0\.0"),
@@ -192,12 +192,12 @@ def test_parts_within_parts_end_somewhere(tmp_path):
         ({**EMPTY, "notes": "a"}, "notes"),
         ({**EMPTY, "resources": [{"path": "a", **FILE}, {"path": "a", **FILE}]}, "names one path twice"),
         (b" " * (4 << 20) + json.dumps(EMPTY).encode(), "has more than 4,194,304 bytes"),
-        (b'{"format": "rankeval.record/1", "facts": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is no record"),
-        (b'{"format": ' + b"1" * 5_000 + b"}", "is no record"),
-        (b"[]", "is no record"),
-        (b"null", "is no record"),
-        (b"\xff\xfe\x00", "is no record"),
-        (b"", "is no record"),
+        (b'{"format": "rankeval.record/1", "facts": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is not a record"),
+        (b'{"format": ' + b"1" * 5_000 + b"}", "is not a record"),
+        (b"[]", "is not a record"),
+        (b"null", "is not a record"),
+        (b"\xff\xfe\x00", "is not a record"),
+        (b"", "is not a record"),
     ],
 )
 def test_what_is_no_record_is_one_clear_error(content, says, tmp_path):
@@ -239,5 +239,5 @@ def test_keys_that_a_later_version_adds_are_passed_over(tmp_path):
 def test_a_place_without_a_record_is_named(place, tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidInput, match=rf"{place}' holds no record: there is no record\.json"):
+    with pytest.raises(InvalidInput, match=rf"{place}' has no record: there is no record\.json"):
         rk.load(tmp_path / place)

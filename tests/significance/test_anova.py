@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from shown import whole
 from statsmodels.formula.api import ols
 from tables import each_row
 
@@ -431,7 +432,7 @@ def test_what_is_tested_against_what_is_said(replicated):
 def test_the_table_is_drawn_everywhere(replicated):
     found = rk.analysis.anova(replicated)
     caption = "Analysis of variance of AP: 12 queries, 3 systems, 3 crossed replicates; queries random"
-    for text in (str(found), found.to_markdown(), found._repr_html_(), found.to_latex(label="tab:anova")):
+    for text in (whole(found), found.to_markdown(), found._repr_html_(), found.to_latex(label="tab:anova")):
         assert caption in text
         assert "query x replicate" in text
     assert r"\label{tab:anova}" in found.to_latex(label="tab:anova")

@@ -71,7 +71,7 @@ class EvaluatorSettings(BaseModel):
     query_weight: Any = None
     """Weights of the queries: a column, an array, or a mapping by query."""
     qrels: Any = None
-    """Judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that do not hold
+    """Judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings without
     every judged document; needs docid."""
     measures: Any = DEFAULT_MEASURES
     """Measures, as rankeval.evaluate takes them."""
@@ -220,7 +220,7 @@ def _names(features: Any) -> list[Any]:
 
 
 def _refuse_two_truths(dataset: Any, settings: EvaluatorSettings) -> None:
-    twice = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
+    twice = "the targets give judgments too: leave them out, or qrels, which has documents that the ranking lacks"
     by_row = settings.query_weight is not None and not hasattr(settings.query_weight, "items")
     refuse(
         (dataset.has_targets, twice),

@@ -160,7 +160,7 @@ def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
         return ""
     return (
         f" Version {holder} of {alias.model} was itself accepted on these queries, so its mean here is too high by "
-        "that choice: the test of another version holds and is only harder to pass, but do not quote this mean."
+        "that choice: the test of another version is valid and only harder to pass, but do not quote this mean."
     )
 
 

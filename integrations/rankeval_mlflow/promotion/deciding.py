@@ -529,8 +529,8 @@ def by_gate(
         text += f" The caller gave the scores of the {' and the '.join(from_caller)}; no model was asked for them."
     if decision.n_exposed:
         text += (
-            f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "
-            "level may not hold."
+            f" {count(decision.n_exposed, 'query')} of the collection were looked at outside this gate, so its "
+            "level may be exceeded."
         )
     try:
         past = made_on(alias, collection.loaded().prints.names_by_content, collection.digest)

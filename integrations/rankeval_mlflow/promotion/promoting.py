@@ -235,7 +235,7 @@ class Attempt:
             remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
             remedy += 'override="why" and override_by="who"'
         raise InvalidInput(
-            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is nothing to "
             "compare with",
             argument="first",
             remedy=remedy,
@@ -498,7 +498,7 @@ def promote(
         Decide, and leave the alias and the version alone. The decision is recorded and counts;
         promoting the version then has the same answer, for free. Refused for a gate.
     experiment : str, optional
-        The name of the experiment for the record, which is made if there is none; by default
+        The name of the experiment for the record, which is created if it does not exist; by default
         ``"<name> promotions"``, apart from the candidates. Databricks needs a path.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow

@@ -409,8 +409,8 @@ def _flattered(compared: Comparison | None, n_ranked: int, n_tested: int) -> tup
         return ()
     warning = f"the first of {n_ranked:,} is chosen by these scores, so its value flatters it"
     if compared is None or n_ranked > n_tested:
-        return (f"{warning}; a test set that was not looked at tells its worth",)
-    return (f"{warning}. {compared.best}",)
+        return (f"{warning}; a test set that was not looked at shows its worth",)
+    return (f"{warning}. {compared.best.words}",)
 
 
 @explained
@@ -445,7 +445,7 @@ def leaderboard(
     limit : int, default 20
         The number of rows.
     significance : bool, default True
-        Whether to load the scores by query, hold the metrics of the runs against them, and test the
+        Whether to load the scores by query, check the metrics of the runs by them, and test the
         rows shown against the first of them. Without it, the ranking is by whatever was logged last
         as the metric.
     alpha : float, default 0.05
@@ -470,8 +470,9 @@ def leaderboard(
     Notes
     -----
     The first of the rows was chosen by the same scores that it is tested with. So all pairs of the rows shown are
-    tested (paired t, corrected by Holm), which holds for any choice among them. Evaluations with query weights are
-    ranked by their weighted means and not tested; which they are is known only if the scores are loaded.
+    tested (paired t, corrected by Holm), which is valid for any choice among them. Evaluations with
+    query weights are ranked by their weighted means and not tested; which they are is known only if
+    the scores are loaded.
 
     Examples
     --------
@@ -496,7 +497,7 @@ def leaderboard(
         if not entries:
             remedy = "log one with rankeval_mlflow.log"
             raise InvalidInput(
-                f"experiment {shown(experiment)} holds no whole evaluation", remedy=remedy
+                f"experiment {shown(experiment)} has no whole evaluation", remedy=remedy
             )
         on_data = entries if data is None else of_data(entries, data)
         held = [entry for entry in on_data if role in (None, entry.content.role)]

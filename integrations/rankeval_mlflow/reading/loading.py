@@ -54,7 +54,7 @@ def whole_pieces(run: Any) -> tuple[str, ...]:
     run_id = run.info.run_id
     if run_names.COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {run_names.COMPLETE}: it holds no whole evaluation. "
+            f"run {run_id} has no tag {run_names.COMPLETE}: it has no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
@@ -66,7 +66,7 @@ def held_instead(run: Any) -> str:
     tags = run.data.tags
     held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
     nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
-    return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
+    return f"it is a run of kind {kind!r}, and has {held}{nested}: load(run, label)"
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     Parameters
     ----------
     name : str or object
-        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its
-        evaluation: a version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or
+        A run by its id or as `log` returned it. Or a model, for the run that has its evaluation: a
+        version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or
         ``"models:/ranker@champion"`` (the first part may be left out), a logged model
         ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
@@ -151,7 +151,7 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
         A run or a model, as in `load_evaluation`.
     label : str, optional
         The name of the result in the run: the role of an evaluation or a cross-validation, the name
-        of another result, such as "comparison" or "agreement". Needed only if the run holds
+        of another result, such as "comparison" or "agreement". Needed only if the run has
         several.
     uri : str, optional
         The tracking store, with its model registry; by default MLflow's own setting.
@@ -165,7 +165,7 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
     Raises
     ------
     InvalidInput
-        If nothing has this name, the run holds several results and ``label`` is missing, or an
+        If nothing has this name, the run has several results and ``label`` is missing, or an
         artifact is gone. The message says what there is.
     TrackingError
         If the store cannot be reached, or an artifact was altered.
@@ -199,7 +199,7 @@ def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
             if f"{within}/{RECORD}" in manifest["files"]:
                 return manifest, within
-    raise InvalidInput(f"run {run.info.run_id} holds no result {label!r}; {held_instead(run)}")
+    raise InvalidInput(f"run {run.info.run_id} has no result {label!r}; {held_instead(run)}")
 
 
 def record_within(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Record:
@@ -270,7 +270,7 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
     if not runs:
         if named:
             resolving.run_with(client, named)  # raises if it was deleted
-            raise InvalidInput(f"run {named} does not say that it holds the evaluation of {called}")
+            raise InvalidInput(f"run {named} does not say that it has the evaluation of {called}")
         roles = sorted(run_names.evaluated_runs(version.tags))
         others = f", only of {few(roles)}: choose by role=" if roles else ""
         raise InvalidInput(f"no evaluation of this role was logged for {called}{others}")
@@ -341,13 +341,13 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     Returns
     -------
     Comparison
-        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like
-        are computed. Systems that were compared as frames of scores have none.
+        The logged numbers, bit for bit, and the evaluations from which figures and ``best`` are
+        computed. Systems that were compared as frames of scores have none.
 
     Raises
     ------
     InvalidInput
-        If nothing has this name, the run holds no comparison of this label, or an artifact is gone.
+        If nothing has this name, the run has no comparison of this label, or an artifact is gone.
         The message says what there is.
     TrackingError
         If the store cannot be reached, or an artifact was altered.
@@ -370,7 +370,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
         result = _of_record(client, run, *_record_in(client, run, label))
         if not isinstance(result, Comparison):
             raise InvalidInput(
-                f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}"
+                f"run {run.info.run_id} has no comparison {label!r}; {held_instead(run)}"
             )
         return result
 

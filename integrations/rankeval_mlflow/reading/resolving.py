@@ -164,7 +164,7 @@ def run_with(client: Any, run_id: str) -> Any:
     run = existing(client.get_run, run_id, codes=NOT_READ)
     if run is None:
         raise InvalidInput(
-            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs with evaluations"
         )
     if is_deleted(run):
         raise InvalidInput(
@@ -223,7 +223,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> Any:
     if not run_id:
         raise InvalidInput(
             f"no run of models:/{spelt} is known: nothing was evaluated with rankeval_mlflow.log(ev, "
-            f"model_version='{spelt}'); give the id of the run that holds its evaluation"
+            f"model_version='{spelt}'); give the id of the run with its evaluation"
         )
     return run_with(client, run_id)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from circles import choose
 from guard.protocol.conftest import compared, interrupt, kinds, systems
+from shown import whole
 
 import rankeval as rk
 from rankeval.errors import LedgerError
@@ -20,7 +21,7 @@ class TestOpen:
     def test_the_batch_is_compared_by_the_primary_measure_under_max_t(self, guard, test, data):
         plan = guard.freeze(test, systems=systems(data, 0, 0.5, 1), baseline="s0", secondary=["AP", "nDCG@10"])
         result = guard.open(plan)
-        rows = str(result).splitlines()
+        rows = whole(result).splitlines()
         assert not any("unadjusted" in row for row in rows if row.startswith(plan.measure))
         shown = {tuple(row.split()[:2]): row for row in rows}
         for row in result.table[result.table["measure"] == "AP"].itertuples():

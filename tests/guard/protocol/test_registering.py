@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from guard.protocol.conftest import interrupt, kinds, systems
+from shown import whole
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
@@ -39,7 +40,7 @@ class TestRegister:
     def test_a_collection_is_described_with_its_ledger_and_head(self, guard, test):
         assert (test.n_queries, test.n_rows, test.n_identifiable) == (50, 500, 50)
         assert test.head == guard.head
-        assert guard.ledger in repr(test)
+        assert guard.ledger in whole(test)
         assert test.digest[:12] in test._repr_html_()
 
     def test_registering_again_in_any_form_records_nothing_and_hands_the_data_over(self, guard, test, data):

@@ -28,7 +28,7 @@ def test_a_better_version_gets_the_alias(ranker, client, tmp_path):
     done = rkm.promote("ranker", version=int(better), alias="champion", measure="nDCG@10", margin=0.0, who="ann")
     assert (done.accepted, done.moved, bool(done), done.alias_before) == (True, True, True, "1")
     assert ranker.holder() == better
-    assert str(done).startswith("ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.")
+    assert done.words.startswith("ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.")
     assert ranker.tags(better)["rankeval.promotion.champion"] == f"accepted over 1 in {done.run_id}"
     said = decision_of(client, done.run_id, tmp_path)
     assert (said["decision"], said["version"], said["alias_before"], said["who"]) == ("accepted", "2", "1", "ann")

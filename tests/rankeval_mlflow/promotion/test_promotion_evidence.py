@@ -70,7 +70,7 @@ def test_a_tag_that_leads_to_the_run_of_another_version_is_not_believed(ranker, 
     run_id = ranker.runs["3"]
     client.set_model_version_tag("ranker", silent, "rankeval.evaluation", json.dumps({"test": {"run_id": run_id}}))
     assert rkm.load_evaluation(f"models:/ranker/{silent}", "test") is not None
-    with pytest.raises(InvalidInput, match=r"does not say that it holds the evaluation of models:/ranker/2.*log one"):
+    with pytest.raises(InvalidInput, match=r"does not say that it has the evaluation of models:/ranker/2.*log one"):
         rkm.promote("ranker", silent, measure="nDCG@10", dry_run=True)
 
 

@@ -158,7 +158,7 @@ def test_the_record_the_tag_and_the_description_name_what_the_gate_compared_with
     run, tags = client.get_run(done.run_id), ranker.tags("1")
     tag = rf"accepted over none in {done.run_id}; shown to be {claim}"
     assert re.fullmatch(tag, tags["rankeval.promotion.canary"])
-    for told in (done.reason, str(done), run.data.tags["mlflow.note.content"], run.data.tags["rankeval.headline"]):
+    for told in (done.reason, done.words, run.data.tags["mlflow.note.content"], run.data.tags["rankeval.headline"]):
         assert re.search(f"It is shown to be {claim}", told), told
     assert re.search(f"It is not shown to be {claim}", no.reason)
     said = json.loads(Path(client.download_artifacts(done.run_id, DECISION, str(tmp_path))).read_text("utf-8"))

@@ -28,7 +28,7 @@ def test_an_override_without_a_measure_compares_nothing_and_is_shown_everywhere(
     done = rkm.promote("ranker", version, **WHY)
     assert (done.moved, done.accepted, done.override, done.decision) == (True, False, SAID, None)
     said = f"This is an {SAID}. Nothing was compared."
-    assert str(done) == f"ranker@champion: moved from version 1 to version 2. {said}"
+    assert done.words == f"ranker@champion: moved from version 1 to version 2. {said}"
     assert SAID in done._repr_html_()
     assert ranker.holder() == version
     assert ranker.tags(version)["rankeval.promotion.champion"] == f"forced over 1 in {done.run_id}; {SAID}"

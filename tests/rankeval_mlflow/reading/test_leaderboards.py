@@ -9,6 +9,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
@@ -70,7 +71,7 @@ def test_the_groups_are_those_of_all_pairs_since_the_first_was_chosen(ranked):
         for pair in of_first.loc[of_first["p_adjusted"] <= 0.05, ["baseline", "system"]].to_numpy()
     }
     assert set(board.table.loc[board.table["group"] == "below", "system"]) == shown != set()
-    assert "all 3 pairs" in str(board).replace("\n", " ")
+    assert "all 3 pairs" in whole(board)
     assert str(board.comparison.best) in board.notes[-1]
 
 
@@ -88,7 +89,7 @@ def test_other_data_conventions_and_roles_are_listed_with_the_reason(noisy):
     for name, (run_id, reason) in other.items():
         assert found.loc[name, "run_id"] == run_id
         assert reason in found.loc[name, "reason"]
-    assert "not ranked: 3 evaluations" in str(board)
+    assert "not ranked: 3 evaluations" in whole(board)
 
 
 @pytest.mark.usefixtures("ranked")
@@ -244,7 +245,7 @@ def test_a_leaderboard_shows_itself_and_escapes_what_comes_from_outside(noisy):
 @pytest.mark.usefixtures("ranked")
 def test_an_empty_experiment_and_a_wrong_one_are_named():
     mlflow.create_experiment("empty")
-    with pytest.raises(InvalidInput, match="'empty' holds no whole evaluation"):
+    with pytest.raises(InvalidInput, match="'empty' has no whole evaluation"):
         rkm.leaderboard("empty")
     with pytest.raises(UnknownName, match="unknown experiment 'Defualt'; did you mean 'Default'"):
         rkm.leaderboard("Defualt")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mlflow
 import numpy as np
 import pandas as pd
+from shown import whole
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
@@ -33,6 +34,6 @@ def test_seeds_are_logged_loaded_and_ranked(tmp_path):
     rows = board.table.set_index("system")["seed_sd"]
     assert rows["tree"] == spread["AP"]
     assert np.isnan(rows["ridge"])
-    assert "seed_sd" in str(board)
+    assert "seed_sd" in whole(board)
     view = mlflow.get_experiment(experiment.experiment_id).tags["mlflow.sharedViewState.rankeval"]
     assert "seed_sd" not in view
