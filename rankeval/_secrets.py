@@ -28,6 +28,8 @@ _DATABASE = re.compile(
     "|connect_timeout|timeout|target_session_attrs|mode|cache|uri"
 )
 """Names in the query of an address, in lower case, whose values are shown."""
+_ANCHOR = re.compile(r"[a-z]{1,20}(?:[_-][a-z]{1,20})+")
+"""The place in a page that is a file: words, which no token is."""
 _PLAIN = re.compile(r"(?!.*://)[\w.,:@/+\- \[\]]*")
 _SECRET = re.compile(
     r"token|pass|pwd|secret|api[_.-]?key|access[_.-]?key|signature|credential|odbc_connect|authorization|jwt|bearer"
@@ -130,10 +132,9 @@ def _parts(uri: str) -> Iterator[tuple[str, str, str]]:
         name, equals, value = part.partition("=")
         is_shown = _is_harmless(name, value, _WEB if web else _DATABASE)
         if not equals:  # "#/runs/1" is the route of a page, and a file may have a # in its name
-            value, is_shown = (
-                part,
-                not part or (before == "#" and (is_file or part.startswith("/"))),
-            )
+            is_anchor = place.endswith((".html", ".htm")) and _ANCHOR.fullmatch(part)
+            is_place = before == "#" and (is_file or part.startswith("/") or is_anchor)
+            value, is_shown = part, bool(not part or is_place)
         masked_part = f"{before}{name}=***" if equals else f"{before}***"
         yield (before + part, before + part, "") if is_shown else ("", masked_part, value)
 

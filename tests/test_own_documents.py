@@ -37,7 +37,7 @@ def test_scores_are_those_of_a_collection_without_them():
     pd.testing.assert_frame_equal(found.per_query, expected.per_query)
     assert found.excluded == {"no judgments": ("q3",)}  # its own document was all that was judged
     assert found.facts.totals()["own_document"] == 5
-    assert "5 rows left out: the document is its own query" in found.notes
+    assert "3 rows of the ranking and 2 of the judgments left out: the document is its own query" in found.notes
     assert found.subset(["q1"]).facts.totals()["own_document"] == 2
     assert found.convention.card()["own_document"] == "exclude"
 
@@ -113,4 +113,10 @@ def test_the_shell_has_the_switch(rankeval, tmp_path):
     files = [str(tmp_path / "qrels"), str(tmp_path / "bm25.run")]
     code, out, err = rankeval("evaluate", *files, "-m", "RR", "--exclude-self")
     assert code == 0
-    assert "5 rows left out: the document is its own query" in out + err
+    line = "3 rows of the ranking and 2 of the judgments left out: the document is its own query"
+    assert line in out + err
+    rk.Run.from_dict({**RUN, "q2": {"d2": 1.0}}, name="other").write(tmp_path / "other.run")
+    code, out, err = rankeval("compare", *files, str(tmp_path / "other.run"), "-m", "RR", "--exclude-self")
+    assert code == 0
+    assert f"bm25.run: {line}" in out + err
+    assert f"other.run: {line.replace('3 rows', '2 rows')}" in out + err

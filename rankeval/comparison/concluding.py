@@ -34,7 +34,7 @@ from rankeval.comparison.design import (
 )
 from rankeval.comparison.groups import Groups
 from rankeval.comparison.inputs import Systems
-from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
+from rankeval.comparison.record import ComparisonSettings, parted_notes, with_notes, with_settings
 from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import LEAST_QUERIES
@@ -115,7 +115,7 @@ def conclude(
     all_notes += resolution_notes(test, correction, size, len(d), settings)
     settings = replace(settings, n_comparisons=size)
     compared = Comparison(table, evaluations, settings, tuple(all_notes))
-    return with_notes(compared, PARTED) if parted(compared).any() else compared
+    return with_notes(compared, *parted_notes(compared))
 
 
 def _spread(gains: Pairs, strata: Strata | None) -> Floats:
@@ -210,9 +210,7 @@ def with_parts(
         sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in untested.items())
         notes += [f"listed by {name} and not tested, {reason}: {sizes}"] if untested else []
     whole = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
-    if parted(whole).any():
-        of_parts.append(PARTED)
-    return with_notes(whole, *notes, *of_parts)
+    return with_notes(whole, *notes, *of_parts, *parted_notes(whole))
 
 
 def is_tested(weights: Floats) -> bool:

@@ -304,6 +304,9 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
+    elif is_loss:
+        gain = _number(record, -row.difference)
+        sentences.append(f"So {row.baseline} is {words.better} than {row.system}: {gain}.")
     if claim.sides == 2 and n_shown > 1:
         adjective = claim.adjective.format(words)
         sentences.append(
@@ -352,7 +355,9 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
         row = _Row(*values)
         state = "good" if row.gain > 0 or claim.hypotheses else "worse" if row.gain < 0 else "equal"
         unshown = "same" if _is_called_equal(row) else "open"
-        names[state if row.shown else unshown].append(row.system)
+        is_mixed = row.shown and row.parted
+        aside = " (by p, not by its interval)" if is_mixed else ""
+        names[state if row.shown else unshown].append(f"{row.system}{aside}")
     sentences = []
     for state, several in names.items():
         rest = len(several) - MOST_LISTED + 1

@@ -31,7 +31,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import LEAST_QUERIES, id_index, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
-from rankeval.evaluation.lacking import listed, undefined_notes
+from rankeval.evaluation.lacking import listed, own_notes, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, faults_of, sampled_note, size_of
 from rankeval.io.frames import spelled
@@ -294,7 +294,8 @@ def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: 
     for name, evaluation in evaluations.items():
         notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
         sampled = sampled_note(evaluation)
-        for note in filter(None, [*undefined_notes(evaluation, labels, unit), sampled]):
+        own = [*own_notes(evaluation), *undefined_notes(evaluation, labels, unit)]
+        for note in filter(None, [*own, sampled]):
             undefined.setdefault(note, []).append(name)
         if evaluation.facts.whole:
             sizes.append(size_of(evaluation, unit))
@@ -363,7 +364,7 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Ce
     is_named = baseline is None or baseline in by_collection
     is_inside = not is_named and all(baseline in parts for parts in by_collection.values())
     names = few(list(by_collection))
-    inside = f"the baseline {baseline!r} stands within each of {names}; {_TURN}"
+    inside = f"the baseline {baseline!r} is inside each of {names}; {_TURN}"
     refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
     return by_collection
 
@@ -467,7 +468,7 @@ def weight_notes(
     lone = f"{name} carries {share:.2f} of the weight, so the others hardly influence the mean"
     remedy = "leave it out, with subset, or evaluate without query_weight"
     refuse((share > MOST_SHARE, lone, remedy), argument="query_weight")
-    number = f"{n:,} weighted {units} tell as much as {effective:.0f} equal ones (Kish)"
+    number = f"{n:,} weighted {units} are worth {effective:.0f} equal ones (Kish)"
     notes = [f"{number}; wins, ties and losses count each once"]
     if share > max(NOTED_SHARE, 2 / n):
         notes.append(f"{name} carries {share:.2f} of the weight: p-values and intervals rest on it")
@@ -489,7 +490,7 @@ def slices_by(
     slices = f"found {len(places)} slices of {count(len(queries), unit)}"
     small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: {slices}"
     names = few(texts)
-    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {names}"
+    alike = f"slices need different names, and {TOGETHER!r} means all {units}; found {names}"
     taken = f"the table has a column {name!r}"
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(

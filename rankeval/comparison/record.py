@@ -45,9 +45,9 @@ MOST_LISTED = 5
 """Captions list so many collections or slices by name, and the range of their sizes beyond."""
 
 PARTED = (
-    "in rows marked with a dagger, the adjusted p-value and the adjusted interval disagree: one shows the claim, the "
-    "other does not. The p-value steps down over the family or comes from another test than the interval; claims go by "
-    "it"
+    "{rows}: the adjusted p-value and the adjusted interval disagree (a dagger in printed tables): one shows the "
+    "claim, the other does not. The p-value steps down over the family or comes from another test than the interval; "
+    "claims go by it"
 )
 """Note on the rows of `parted`."""
 
@@ -401,6 +401,17 @@ def parted(record: ComparisonRecord) -> pd.Series[bool]:
     known = np.isfinite(ends).any(axis=1) & table["p_adjusted"].notna().to_numpy()
     by_p = (table["p_adjusted"] <= record.alpha).to_numpy()
     return pd.Series(known & (within != by_p), index=table.index)
+
+
+def parted_notes(record: ComparisonRecord) -> list[str]:
+    """Return a note that names the rows of `parted` over all queries, and one for those of parts."""
+    notes, rows = [], record.table.assign(part=part_of_row(record))[parted(record)]
+    for _, own in rows.groupby(rows["part"] != ""):
+        names = own["system"] + " against " + own["baseline"] + " by " + own["measure"]
+        names += (", " + own["part"]).where(own["part"] != "", "")
+        more = [f"{len(names) - MOST_LISTED} more"] if len(names) > MOST_LISTED else []
+        notes.append(PARTED.format(rows="; ".join([*names[:MOST_LISTED], *more])))
+    return notes
 
 
 def main_measure(record: ComparisonRecord) -> str:

@@ -24,7 +24,7 @@ from rankeval.comparison.derived import (
 from rankeval.comparison.dominance import tradeoff_figure, tradeoff_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
-from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
+from rankeval.comparison.record import Choice, ComparisonRecord, best_first, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
 from rankeval.comparison.seeds import seed_table, seed_tables
 from rankeval.comparison.shelved import NUMBERS, comparison_record, systems_of
@@ -158,8 +158,11 @@ class Comparison(Displayed, ComparisonRecord):
     def findings(self) -> tuple[str, ...]:
         """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
-        is_told = choice and choice.n_candidates > 1 and choice.has_interval
-        return (self.headline, choice.words) if is_told else (self.headline,)
+        # If the baseline is best, nothing is chosen over it.
+        is_gain = self.settings.baseline not in [*best_first(self)][:1]
+        if choice and choice.n_candidates > 1 and choice.has_interval and is_gain:
+            return self.headline, choice.words
+        return (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:

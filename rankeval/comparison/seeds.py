@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from rankeval._checks import count
 from rankeval.comparison.derived import has_scores, scores_by_row
 from rankeval.comparison.record import ComparisonRecord, main_measure
 from rankeval.comparison.shelved import evaluations_of
@@ -24,7 +25,7 @@ _OVER = (
 )
 _MOVED = (
     "{system} against {baseline}: {difference:+.3g} {measure} is {size} than what seeds alone move "
-    "({reach_seeds:.3g}); over queries and seeds p = {p_value:.3g}"
+    "({reach_seeds:.3g}); over queries and seeds p = {p_value:.3g}, not corrected"
 )
 _NOTHING_MOVED = (
     "{system} against {baseline}: all seeds gave the same {measure}, so nothing is known of what another one moves; "
@@ -58,7 +59,9 @@ def seed_table(record: ComparisonRecord) -> pd.DataFrame | None:
             seeds.append(own.to_numpy())
         tested = over_queries_and_seeds(d, seeds, record.alpha)
         rows.append(row.names | cells | tested._asdict())
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    table.attrs["caption"] = _CAPTION
+    return table
 
 
 def _of_seed(record: ComparisonRecord, place: int) -> ComparisonRecord:
@@ -84,6 +87,8 @@ def seed_notes(record: ComparisonRecord) -> list[str]:
         size = "larger" if abs(row["difference"]) > row["reach_seeds"] else "not larger"
         words = _MOVED if row["reach_seeds"] > 0 else _NOTHING_MOVED
         notes.append(words.format_map(row | {"size": size}))
+    if n_others := len(table) - len(own):
+        notes.append(f"what seeds move is in `seeds` for {count(n_others, 'more difference')}")
     return notes
 
 

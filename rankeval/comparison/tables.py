@@ -33,12 +33,12 @@ from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.record import (
-    PARTED,
     ComparisonRecord,
     gains,
     known_means,
     part_of_row,
     parted,
+    parted_notes,
     shown_level,
 )
 from rankeval.measures import Direction
@@ -212,7 +212,8 @@ def _systems(
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out
     # too.
     has_dagger = any(set_marks[column].str.contains(layouts.PARTED).any() for column in set_marks)
-    notes += [note for note in record.notes if note != PARTED or has_dagger]
+    hidden = [] if has_dagger else parted_notes(record)
+    notes += [note for note in record.notes if note not in hidden]
     return replace(shown, caption=record.caption, notes=tuple(notes))
 
 

@@ -98,6 +98,16 @@ def left_out(
     return {reason: queries for reason, queries in reasons.items() if queries.any()}
 
 
+def own_notes(evaluation: Any) -> list[str]:
+    """Return the note on documents that are their own query, if some were left out."""
+    totals = evaluation.facts.totals()
+    n, n_judgments = (totals.get(rule, 0) for rule in ("own_document", "own_judgment"))
+    rows = count(n - n_judgments, "row")
+    if n_judgments:
+        rows += f" of the ranking and {n_judgments:,} of the judgments"
+    return [f"{rows} left out: the document is its own query"] if n else []
+
+
 def undefined_notes(
     evaluation: Any, names: Sequence[str] | None = None, unit: str = "query"
 ) -> list[str]:

@@ -34,7 +34,7 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
-from rankeval.evaluation.lacking import fixed, undefined_notes
+from rankeval.evaluation.lacking import fixed, own_notes, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
@@ -260,8 +260,7 @@ class Evaluation(Displayed):
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
-        if n_own := affected.get("own_document"):
-            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
+        notes += own_notes(self)
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -369,7 +368,7 @@ class Evaluation(Displayed):
         names = self.measure_names
         labels = names[:1] if measure is None else labels_of(measure, names)
         if len(labels) > 1:
-            raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
+            raise InvalidInput(f"measure means {', '.join(labels)}", remedy="name one of them")
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)

@@ -125,7 +125,7 @@ def _naming(name: str, config: ExperimentConfig, data: RankingData) -> Iterator[
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {said(error)}"
-        facts = "; ".join([reason, *shares_of_empty(data)])
+        facts = "; ".join([*shares_of_empty(data), reason])  # a library may say much
         problem = f"{config.rankers[name].title} cannot be trained: {facts}"
         raise InvalidInput(problem, argument=f"rankers.{name}") from error
 

@@ -48,7 +48,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         return _joined(qrels, run, convention)
     qrels, of_judgments = without_own(qrels)
     run, of_ranking = without_own(run)
-    return _joined(qrels, run, convention).without([*of_judgments, *of_ranking])
+    return _joined(qrels, run, convention).without(of_ranking, of_judgments)
 
 
 def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:

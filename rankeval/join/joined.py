@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -129,14 +129,18 @@ class Joined:
         is_sign = columns.runs_against(np.asarray(rank)[rows], query, self.score[rows])
         return replace(self, signs={**self.signs, "rank": ()}) if is_sign else self
 
-    def without(self, own: list[Any]) -> Joined:
-        """Return this with counts of the documents left out that were their own query; ``own`` has the queries."""
-        number = Counter(own)
-        counts = np.array([number[query] for query in self.queries.tolist()], dtype=np.int64)
-        others = {"own_document": len(own) - int(counts.sum())}
+    def without(self, own: list[Any], of_judgments: Sequence[Any] = ()) -> Joined:
+        """Return this with counts of the documents left out that were their own query, given their queries."""
+        rules: dict[str, Ints] = {}
+        others: dict[str, int] = {}
+        left_out = {"own_document": [*own, *of_judgments], "own_judgment": of_judgments}
+        for rule, queries in left_out.items():
+            number = Counter(queries)
+            rules[rule] = np.array([number[query] for query in self.queries.tolist()], np.int64)
+            others[rule] = len(queries) - int(rules[rule].sum())
         return replace(
             self,
-            rule_counts=self.rule_counts | {"own_document": counts},
+            rule_counts=self.rule_counts | rules,
             left_out_counts={**self.left_out_counts, **others},
         )
 
@@ -475,7 +479,7 @@ def _refuse_repeats(
     def problem(place: int) -> str:
         document = documents[rows[place]] if names is None else names[documents[rows[place]]]
         qid = str(grouping.queries[query[place]])
-        return f"document {str(document)!r} stands twice in query {qid!r}"
+        return f"document {str(document)!r} occurs twice in query {qid!r}"
 
     try:
         refuse_repeats(query, documents[rows], rows, problem, None, **values)

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import count, refuse
+from rankeval._checks import count, refuse, require
 from rankeval.collection.data import RankingData
 from rankeval.model_selection.checks import signs
 from rankeval.model_selection.nesting import features_for
@@ -68,7 +68,7 @@ _MOST_TIED = 0.5
 """The share of rows with the score of another row of their query, above which scores rank little."""
 
 _FAR_LARGER = 2.0
-"""How many times as large a far larger share is."""
+"""How many times as large a far larger share is, or how many times as small the rest of it."""
 
 _LARGEST = np.finfo(np.float64).max
 
@@ -272,7 +272,11 @@ def serving(fit: Fit) -> Sequence[Observed] | str:
     if fit.serving is None:
         return "no rows as they are served: give serving="
     rows, known = fit.serving, fit.features
-    served = _framed(rows.X if isinstance(rows, RankingData) else rows, [*known])
+    X = rows.X if isinstance(rows, RankingData) else rows
+    require(
+        np.ndim(X) == 2, "serving", type(X), "an array or a frame, of dicts pandas.DataFrame(rows)"
+    )
+    served = _framed(X, [*known])
     # The rows of one query share values, so the test counts queries.
     n_queries = len(np.unique(fit.inputs.task.data.qid))
     n_served = _n_served(rows) or round(len(served) * n_queries / len(known))
@@ -284,7 +288,7 @@ def serving(fit: Fit) -> Sequence[Observed] | str:
         column = pd.Series(np.nan, served.index) if absent else served[name]
         for state, shares in _states(known[name], column):
             p = min(1.0, n_states * _fisher(shares, sizes))
-            is_far = shares[1] >= _FAR_LARGER * shares[0] and p <= fit.alpha
+            is_far = _is_far_larger(*shares) and p <= fit.alpha
             kind = "absent" if absent else state
             facts = {"name": name, "state": kind, "share": shares[1], "known": shares[0]}
             observed.append(Observed(shares[1], absent or is_far, p, facts))
@@ -307,6 +311,11 @@ def _states(known: pd.Series, served: pd.Series) -> Iterator[tuple[str, tuple[fl
     values = served.dropna().unique()
     if len(values) == 1:
         yield f"always {values[0]}", ((known == values[0]).mean(), 1 - missing)
+
+
+def _is_far_larger(known: float, served: float) -> bool:
+    """Return whether twice the share of rows, or at most half of the others, are in a state at serving."""
+    return served >= _FAR_LARGER * known or 1 - known >= _FAR_LARGER * (1 - served)
 
 
 def _fisher(shares: tuple[float, float], sizes: tuple[int, int]) -> float:
@@ -382,9 +391,9 @@ CHECKS: dict[str, FitCheck] = {
         "the column {name} is {state} in {share:.1%} of the rows at serving, and in "
         "{known:.1%} in training",
         "share of the rows at serving in which the column is lost",
-        "absent, or at least twice the share in training and more than chance (Fisher's exact "
-        "test over queries, whose number is estimated from the rows if they have no qid; p at most "
-        "{alpha:g} over all columns)",
+        "absent, or at least twice the share in training or at most half of the rest, and more "
+        "than chance (Fisher's exact test over queries, whose number is estimated from the rows "
+        "if they have no qid; p at most {alpha:g} over all columns)",
         "mend what fills the column at serving, or train without it",
     ),
 }

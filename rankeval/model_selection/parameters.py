@@ -9,8 +9,8 @@ is validated bare, in a QueryRanker or in a search, and if it is logged as a mod
     GridSearchCV(Ridge(), {"alpha": [1, 9]})              estimator=Ridge  alpha=9  GridSearchCV__param_grid=...
 
 The trap: everybody may read a record. So passwords and tokens become ``***``. And a parameter that is
-searched has a start value in the estimator, which no model has: it is left out, and `with_choices`
-adds what was chosen.
+searched has a start value in the estimator, which no model has: it is left out, and `choices_of`
+has what was chosen.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _SECRET = re.compile(
     r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$",
     re.IGNORECASE,
 )
+SHOWN = "shown"
+"""The attribute of a table of choices that has the shown names of its columns; it is stored too."""
+
 _PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another one in every process
 
 
@@ -136,17 +139,17 @@ def shown_choices(ranker: QueryRanker, names: Iterable[Any]) -> dict[Any, str]:
     return {name: paths[parameter] or "estimator" for name, parameter in full.items()}
 
 
-def with_choices(
+def choices_of(
     ranker: QueryRanker, chosen: pd.DataFrame, seeds: Iterable[Any]
 ) -> dict[str, tuple[str, bool]]:
-    """Return `settings_of`, and what a search chose in the folds: the value, or a list if they differ."""
+    """Return what a search inside chose in the folds, as `settings_of`: the value, or a list if they differ."""
     texts: dict[str, list[str]] = {}
     for column, values in chosen.items():
         name = str(column)
         for seed in seeds:
             name = name.removeprefix(f"seed {seed} ")
         texts.setdefault(name, []).extend(shown_text(name, value) for value in values)
-    settings = settings_of(ranker)
+    settings = {}
     for name, shown in shown_choices(ranker, texts).items():
         agreed = len(set(texts[name])) == 1
         settings[shown] = (texts[name][0] if agreed else f"[{', '.join(texts[name])}]", True)

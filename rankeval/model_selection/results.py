@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import seeds_note, table_of_values
 from rankeval.model_selection.diagnosis import Diagnosis, diagnose
-from rankeval.model_selection.parameters import settings_of, with_choices
+from rankeval.model_selection.parameters import choices_of, settings_of
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
@@ -265,13 +265,12 @@ class CrossValidation(Displayed):
         InvalidInput
             If the role is not a plain word, or the data set has another role.
         """
-        settings = self.settings
+        settings: Any = self.settings
         if settings is None and self.ranker is not None:
-            chosen, seeds = self.best_params, self.evaluation.facts.seeds
-            plain = chosen is None
-            settings = (
-                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
-            )
+            settings = settings_of(self.ranker)
+            if self.best_params is not None:
+                seeds = self.evaluation.facts.seeds
+                settings |= choices_of(self.ranker, self.best_params, seeds)
         return validation_record(
             self,
             settings or {},
@@ -344,6 +343,14 @@ class CrossValidations(Displayed, Mapping[str, CrossValidation]):
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        lead = (
+            f": ask each, results[{next(iter(self))!r}].{name}"
+            if hasattr(CrossValidation, name)
+            else ""
+        )
+        raise AttributeError(f"CrossValidations has no attribute {name!r}{lead}")
 
     @property
     def evaluations(self) -> dict[str, Evaluation]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rankeval.errors import GuardRefusal, GuardRefusalError
 from rankeval.model_selection.diagnosis import Diagnosis
-from rankeval.model_selection.parameters import shown_choices
+from rankeval.model_selection.parameters import SHOWN
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 
@@ -186,7 +186,7 @@ def _fold(cv: Any, place: int, keys: Mapping[str, str]) -> Record:
         params |= {"train_queries": split.n_train, "test_queries": split.n_test}
     if cv.best_params is not None:
         chosen = cv.best_params.iloc[place]
-        names = {} if cv.ranker is None else shown_choices(cv.ranker, chosen.index)
+        names = cv.best_params.attrs.get(SHOWN, {})
         params |= {names.get(name, str(name)): str(value) for name, value in chosen.items()}
     metrics = {key: float(row[label]) for label, key in keys.items()}
     metrics |= {name: float(row[name]) for name in _FACTS}

@@ -27,6 +27,7 @@ from rankeval.model_selection.fitting import (
     fold_table,
     run_folds,
 )
+from rankeval.model_selection.parameters import SHOWN, shown_choices
 from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations
@@ -232,6 +233,8 @@ def cross_validate(
             own, done = done[: len(folds)], done[len(folds) :]
             by_seed[seed] = _collect(scoring, folds, own, system)
         result = by_seed.get(None) or over_seeds(by_seed)
+        if (chosen := result.best_params) is not None:
+            chosen.attrs[SHOWN] = shown_choices(ranker, chosen)
         inputs = FitInputs(task, folds, scoring, fitted, searches)
         estimators = result.estimators if return_estimators else None
         result = replace(result, splits=splits, ranker=ranker, inputs=inputs)

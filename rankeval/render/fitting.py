@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _BETWEEN, _NARROW = "   ", "  "
 """Between the columns of a table as it is, and of one that was fitted."""
@@ -67,9 +67,12 @@ def fitted(
 
     Without ``in_blocks`` there is one block, and the columns of the others are left out.
     """
-    natural = [strip.natural for strip in strips]
-    if limit is None or sum(natural) + len(_BETWEEN) * (len(strips) - 1) <= limit:
+    if limit is None:
         return [list(strips)], []
+    natural = sum(strip.natural for strip in strips)
+    for between in (_BETWEEN, _NARROW):
+        if natural + len(between) * (len(strips) - 1) <= limit:
+            return [[replace(strip, between=between) for strip in strips]], []
     spared = [name for name in spare if name in [strip.name for strip in strips]]
     attempts = [(_READABLE, spared[:n]) for n in range(len(spared) + 1)]
     for least, without in (*attempts, (_POSSIBLE, spared), (_READABLE, [])):

@@ -41,10 +41,10 @@ from rankeval.comparison.inputs import (
     slices_by,
 )
 from rankeval.comparison.record import (
-    PARTED,
     directions,
     gains,
     parted,
+    parted_notes,
     with_notes,
     with_settings,
 )
@@ -346,7 +346,7 @@ def _checked(
         worst[label] = worst_queries(own, row["measure"], words, label)
     if not parts.name:
         table = table.drop(columns=SLICE)
-    notes = [note for note in decisive.notes if note != PARTED]
+    notes = [*decisive.notes]
     notes += [_PARTED] if parted(decisive).any() else []
     return Check(
         settings.claim,
@@ -400,14 +400,20 @@ def _compared(
     """Compare all queries, and those of each slice; each interval is at this share of alpha."""
     options = {"claim": "better"} | options
     made = partial(compare, systems, **options)
-    whole = made(alpha=share)
+    whole = _without_parted_notes(made(alpha=share))
     if not parts.name:
         return whole
     n_slices = parts.n_slices(unchanged=options["claim"] != "better")
-    sliced = made(by=by, alpha=share * max(1, n_slices))
+    sliced = _without_parted_notes(made(by=by, alpha=share * max(1, n_slices)))
     rows = sliced.table[sliced.table[parts.name] != TOGETHER]
     table = pd.concat([whole.table, rows[[*COLUMNS]]], ignore_index=True)
     return with_notes(replace(whole, table=table), *sliced.notes)
+
+
+def _without_parted_notes(compared: Comparison) -> Comparison:
+    """Leave out which rows part: their p-values are corrected again."""
+    hidden = parted_notes(compared)
+    return replace(compared, notes=tuple(note for note in compared.notes if note not in hidden))
 
 
 def _without_unchanged(compared: Comparison, parts: _Parts) -> Comparison:

@@ -50,9 +50,9 @@ class Check(Displayed):
         Columns: measure, n_queries (of groups: their number), baseline and
         candidate (means), gain (of the candidate; positive is better, also for measures by which
         less is better), ci_low and ci_high (the two one-sided limits of the gain, each at the level
-        1 - alpha; rows that are corrected together have the level of Bonferroni), margin, p_value
-        (of the loss beyond the margin, or of non-inferiority; corrected by Holm for a loss by
-        several measures, and for slices), sd (of the differences),
+        1 - alpha, with alpha divided by the number of rows that are corrected together), margin,
+        p_value (of the loss beyond the margin, or of non-inferiority; corrected by Holm for a loss
+        by several measures, and for slices), sd (of the differences),
         greatest_loss (of a query), rate, and passed. A slice with fewer than 5 queries has neither
         interval nor p_value, and passes; so does a slice that is equal on every query, by
         "no regression".
@@ -124,7 +124,7 @@ class Check(Displayed):
 
     def _in_words(self, row: Mapping[Hashable, Any]) -> dict[str, str]:
         label, limits = label_of(row, self.by), _interval(row["ci_low"], row["ci_high"])
-        if not math.isnan(row["p_value"]):
+        if not math.isnan(row["ci_low"]):
             limits += f" ({self._level})"
         return {
             "measure": label,

@@ -49,16 +49,16 @@ HALVES = """\
 The run that leads on one half also leads on the other one in {top} of the halves. Where it was chosen, its lead over
 the next run is {chosen:+.4f} on average; for the same two runs on the other half it is {other:+.4f}.
 
-**Nothing to find.** Now shuffle the names of the {n_runs} runs within each topic, {splits:,} times. No run is better then.
-Raw p still calls {raw_pairs:.1f} of {n_pairs} pairs different on average, and at least one pair in {raw_any} of
-the shuffles. Holm calls at least one different in {holm_any}.
+**Nothing to find.** Now shuffle the names of the {n_runs} runs within each topic, {splits:,} times. No run is then
+better than another. Raw p still calls {raw_pairs:.1f} of {n_pairs} pairs different on average, and at least one pair in
+{raw_any} of the shuffles. Holm calls at least one different in {holm_any}.
 """
 
 LIMITS = """\
 * **Small differences.** With {n} topics and this family, a true difference must be {least:.2f} to {most:.2f},
-  depending on the spread of the pair, to be shown 80 % of the time; {median:.2f} is the median. If the lead of {first} were truly
-  {lead:+.4f}, one planned test at .05 would need about {alone} topics to show it as often, and Bonferroni over
-  {n_pairs} pairs about {family}.
+  depending on the spread of the pair, to be shown 80 % of the time; {median:.2f} is the median.
+  If the lead of {first} were truly {lead:+.4f}, one planned test at .05 would need about {alone} topics
+  to show it as often, and Bonferroni over {n_pairs} pairs about {family}.
 * **Equality.** The {lost} pairs in amber are not shown to be equal. A correction also loses true differences.
 * **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0: if all
   unjudged documents of the loser had the highest grade and none of the winner's were relevant, the order would turn.

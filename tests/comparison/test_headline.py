@@ -32,6 +32,7 @@ LEAD = (
 )
 PICKED = r"(?:, the (?P<extreme>best|largest|smallest) of (?P<many>\d+)(?: differences)?,)?"
 MARGIN = r"(?: \(margin (?P<margin>[\d.]+)\))?"
+NAMED = r"\w+(?: \(by p, not by its interval\))?"
 SENTENCES = {
     "gain": rf"(?P<system>\w+) beats (?P<baseline>\w+){MARGIN} by {EVIDENCE}\.",
     "loss": rf"(?P<system>\w+) is worse than (?P<baseline>\w+): {EVIDENCE}\.",
@@ -49,8 +50,9 @@ SENTENCES = {
     "exploratory": r"Not confirmatory: (?P<system>\w+) against (?P<baseline>\w+)(?:, the "
     rf"(?P<extreme>best|largest|smallest) of (?P<many>\d+)(?: differences)?)?: {EVIDENCE}\. "
     r"This difference has no adjusted p-value\.",
+    "forwards": r"So (?P<baseline>\w+) is better than (?P<system>\w+): (?P<gain>\S+)\.(?= |$)",
     "none better": r"No system was shown better than (?P<baseline>\w+)\.",
-    "others named": r"(?P<names>\w+(?:, \w+)*(?: and (?:(?P<more>\d+) others|\w+))?) (?P<verb>is|are) "
+    "others named": rf"(?P<names>{NAMED}(?:, {NAMED})*(?: and (?:(?P<more>\d+) others|{NAMED}))?) (?P<verb>is|are) "
     r"(?P<state>shown better than|shown worse than|shown not worse than|shown equivalent to|shown to differ from|"
     r"undecided|equal to)(?: (?P<baseline>\w+)(?:, with equal means| on every query)?)?\.",
     "first two alike": r"The first two by their means, (?P<first>\w+) and (?P<second>\w+), cannot be told apart: "
@@ -242,6 +244,14 @@ class Oracle:
         several = len(self.rows) > 1
         assert (said["extreme"], said["many"]) == ((word, str(len(self.rows))) if several else (None, None))
 
+    def check_forwards(self, said):
+        """Of a single pair that is shown to lose."""
+        (row,) = self.rows
+        assert (said["system"], said["baseline"]) == (row["system"], row["baseline"])
+        assert float(said["gain"]) == pytest.approx(-row["difference"], abs=5.1e-5)
+        assert self.is_shown(row)
+        assert self.gain(row) < 0
+
     def check_none_better(self, said):
         assert said["baseline"] == self.asked.baseline
         assert max(self.shown_gains()) < 0
@@ -269,7 +279,11 @@ class Oracle:
         """Each names all systems of one state but the one that the first sentence names, or counts the rest."""
         named = named_system(self.compared)
         expected = {state: names - {named} for state, names in self.by_state().items()}
-        told = re.findall(r"\w+", said["names"].replace(" and ", " ").removesuffix(f"{said['more']} others"))
+        mixed = re.findall(r"(\w+) \(by p, not by its interval\)", said["names"])
+        parted = self.compared.table[record.parted(self.compared) & self.compared.shown]
+        names = re.sub(r" \([^)]*\)", "", said["names"])
+        assert set(mixed) <= set(parted["system"])
+        told = re.findall(r"\w+", names.replace(" and ", " ").removesuffix(f"{said['more']} others"))
         assert len(told) == len(set(told))
         assert set(told) <= expected[said["state"]]
         assert len(told) + int(said["more"] or 0) == len(expected[said["state"]])
@@ -612,3 +626,40 @@ def test_systems_that_are_0_on_every_query_are_said_to_show_nothing():
     systems = {"base": zero, "copy": zero.copy()}
     compared = compare(systems, baseline="base")
     assert Oracle(compared, systems).check(compared.headline)[-1] == "zero"
+
+
+def test_a_pair_that_loses_is_read_forwards_too():
+    """The new system may have been given as the baseline."""
+    rng = np.random.default_rng(0)
+    old = pd.DataFrame({"AP": rng.uniform(0.2, 0.8, 100)})
+    new = old + rng.normal(0.05, 0.05, (100, 1))
+    headline = compare({"new": new, "old": old}, baseline="new").headline
+    gain = (new - old)["AP"].mean()
+    assert headline.startswith(f"old is worse than new: {-gain:+.4f} AP")
+    assert headline.endswith(f"So new is better than old: {gain:+.4f}.")
+    assert "So " not in compare({"new": new, "old": old}, baseline="old").headline
+    several = compare({"new": new, "old": old, "older": old - 0.01 * rng.random((100, 1))}, baseline="new")
+    assert "So " not in several.headline
+
+
+def test_nothing_is_chosen_over_a_baseline_that_is_best():
+    systems = noisy_and_steady(0)
+    assert len(compare(systems, baseline="base").findings) == 2
+    best = {**systems, "best": max(systems.values(), key=lambda one: one["AP"].mean()) + 0.01}
+    found = compare(best, baseline="best")
+    assert found.findings == (found.headline,)
+
+
+def test_a_system_shown_by_p_against_its_interval_is_marked():
+    rng = np.random.default_rng(0)
+    base = pd.DataFrame({"AP": rng.uniform(0.2, 0.8, 100)})
+    systems = {"base": base, **{name: base + rng.normal(-0.05, 0.1, (100, 1)) for name in ("poor", "weak")}}
+    compared = compare(systems, baseline="base")
+    named = named_system(compared)
+    (other,) = {"poor", "weak"} - {named}
+    assert f"{other} is shown worse than base." in compared.headline
+    ends = compared.table["ci_high_adjusted"].where(compared.table["system"] == named, 0.01)
+    parted = replace(compared, table=compared.table.assign(ci_high_adjusted=ends))
+    assert f"{other} (by p, not by its interval) is shown worse than base." in parted.headline
+    (note,) = record.parted_notes(parted)
+    assert note.startswith(f"{other} against base by AP: ")

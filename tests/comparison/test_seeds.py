@@ -81,12 +81,14 @@ def test_the_table_stays_a_test_over_queries(systems):
     assert not any("seeds" in note for note in plain.notes)
     row = compared.seeds.iloc[0]
     assert row["p_value"] > plain.table["p_value"][0]
-    contained, moved = (note for note in compared.notes if "seeds" in note)
+    contained, moved, others = (note for note in compared.notes if "seeds" in note)
     assert "over queries alone, and apply to these seeds" in contained
     is_larger = row["difference"] > row["reach_seeds"]
     size = "is larger" if is_larger else "is not larger"
     assert f"{size} than what seeds alone move ({row['reach_seeds']:.3g})" in moved
-    assert moved.endswith(f"over queries and seeds p = {row['p_value']:.3g}")
+    assert moved.endswith(f"over queries and seeds p = {row['p_value']:.3g}, not corrected")
+    assert others == f"what seeds move is in `seeds` for {len(compared.seeds) - 1} more difference"
+    assert "not corrected for the number of comparisons" in compared.seeds.attrs["caption"]
 
 
 def test_a_system_without_seeds_adds_no_variance_and_is_named(systems):

@@ -13,7 +13,6 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
-from rankeval.comparison.record import PARTED
 from rankeval.comparison.tables import laid_out, printed
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.render import layouts
@@ -190,6 +189,8 @@ def test_rows_that_part_have_a_dagger_and_a_note(against_bm25):
             "0.0600\u2020"
         )
     assert r"0.0600\textsuperscript{$\dagger$}" in parted.to_latex()
+    (note, *_) = record.parted_notes(parted)
+    assert note.startswith("ltr against bm25 by AP")
 
 
 def test_a_table_without_a_dagger_has_no_note_on_daggers():
@@ -199,7 +200,8 @@ def test_a_table_without_a_dagger_has_no_note_on_daggers():
     one = names.isin(wanted).all(axis=1)
     assert one.sum() == 1
     p = pairs.table["p_adjusted"].where(~one, 0.06)
-    parted = record.with_notes(replace(pairs, table=pairs.table.assign(p_adjusted=p)), PARTED)
+    parted = replace(pairs, table=pairs.table.assign(p_adjusted=p))
+    parted = record.with_notes(parted, *record.parted_notes(parted))
     assert record.parted(parted).tolist() == one.tolist()
     other = next(name for name in frames() if name not in wanted)
     for against, has_dagger in (("bm25", True), (other, False)):
@@ -214,7 +216,7 @@ def test_a_letter_has_a_dagger_where_p_and_interval_disagree():
     assert not pairs.shown[one].any()
     parted = replace(pairs, table=pairs.table.assign(p_adjusted=pairs.table["p_adjusted"].where(~one, 0.04)))
     assert record.parted(parted).tolist() == one.tolist()
-    parted = record.with_notes(parted, PARTED)
+    parted = record.with_notes(parted, *record.parted_notes(parted))
     text, names = parted.to_markdown(layout="systems"), {name: k for k, name in enumerate(frames())}
     assert text.count("\u2020") == 1
     assert f"<sup>{'abcd'[names['bm25']]}\u2020" in text

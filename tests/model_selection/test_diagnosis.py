@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import rankeval as rk
 from rankeval.errors import GuardRefusal, InvalidInput, UnknownName
+from rankeval.model_selection import CrossValidations
 from rankeval.model_selection.diagnosis import OUTCOMES, Diagnosis
 from rankeval.model_selection.edges import edge_gains
 from rankeval.model_selection.fit_checks import CHECKS
@@ -187,6 +188,34 @@ def test_columns_at_serving():
         assert found["seen"].str.contains(words, regex=False).sum() == 1
     one_query = frame.iloc[:10].assign(f1=0.0)
     assert of(result.diagnose(serving=one_query), "serving")["outcome"] == "nothing found"
+
+
+def test_a_flag_that_is_stuck_at_its_usual_value_is_found():
+    """Two of three training queries have the value, so its share cannot double."""
+    flag = (pd.factorize(DATA.qid)[0] % 3 > 0).astype(int)
+    frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(mobile=flag)
+    result = rk.cross_validate(Ridge(), frame, DATA.y, qid=DATA.qid, measures="nDCG@10", cv=4)
+    served = frame.assign(qid=DATA.qid)
+    assert of(result.diagnose(serving=served), "serving")["outcome"] == "nothing found"
+    row = of(result.diagnose(serving=served.assign(mobile=1)), "serving")
+    assert row["outcome"] == "found"
+    assert "mobile is always 1 in 100.0%" in row["seen"]
+    n, k = len(np.unique(DATA.qid)), round(flag.mean() * len(np.unique(DATA.qid)))
+    p = stats.fisher_exact([[n, k], [0, n - k]], alternative="greater").pvalue
+    assert row["p_value"] == pytest.approx(min(1, 2 * frame.shape[1] * p))
+
+
+@pytest.mark.parametrize("rows", [[{"f1": 1.0}], [1.0, 2.0], {"f1": [1.0]}, "rows"])
+def test_rows_at_serving_that_are_no_table_are_refused(linear, rows):
+    with pytest.raises(InvalidInput) as caught:
+        linear.diagnose(serving=rows)
+    assert caught.value.fields["argument"] == "serving"
+
+
+def test_several_results_lead_on_to_each(linear):
+    with pytest.raises(AttributeError, match=r"ask each, results\['ridge'\]\.diagnose$"):
+        CrossValidations({"ridge": linear}).diagnose()
+    assert not hasattr(CrossValidations({"ridge": linear}), "nothing")
 
 
 def test_rows_without_names_are_paired_by_place(linear):

@@ -19,7 +19,7 @@ import rankeval as rk
 from rankeval import QueryRanker
 from rankeval.errors import RankevalWarning, UnknownName
 from rankeval.model_selection.checks import check_names
-from rankeval.model_selection.parameters import settings_of, shown_choices, with_choices
+from rankeval.model_selection.parameters import choices_of, settings_of, shown_choices
 
 
 class TakesMore(BaseEstimator):
@@ -122,10 +122,10 @@ def test_a_searched_parameter_has_the_name_and_the_value_of_a_bare_ranker_that_w
     assert shown_choices(ranker, [name]) == {name: shown}
     assert "3.0" not in [text for text, _ in settings_of(search).values()]
     folds = pd.DataFrame({name: [10.0, 0.1, 10.0]})
-    assert with_choices(ranker, folds, ())[shown] == ("[10.0, 0.1, 10.0]", True)
-    assert with_choices(ranker, folds[:1], ())[shown] == ("10.0", True)
+    assert choices_of(ranker, folds, ())[shown] == ("[10.0, 0.1, 10.0]", True)
+    assert choices_of(ranker, folds[:1], ())[shown] == ("10.0", True)
     by_seed = pd.concat([folds[:1].add_prefix("seed 0 "), folds[1:2].reset_index().add_prefix("seed 1 ")], axis=1)
-    assert with_choices(ranker, by_seed.filter(like=name), (0, 1))[shown] == ("[10.0, 0.1]", True)
+    assert choices_of(ranker, by_seed.filter(like=name), (0, 1))[shown] == ("[10.0, 0.1]", True)
     assert any("param_" in shown and "0.1" in text for shown, (text, _) in settings_of(search).items())
     if shown == "alpha":
         assert set(settings_of(BARE)) - {"alpha"} <= set(settings_of(search))
@@ -135,10 +135,10 @@ def test_a_searched_part_takes_its_own_parameters_along():
     ranker = QueryRanker(GridSearchCV(PIPELINE, {"queryranker__estimator": [Ridge(0.1), Ridge(2.0)]}))
     assert "queryranker__alpha" not in settings_of(ranker)
     chosen = pd.DataFrame({"queryranker__estimator": [Ridge(0.1), Ridge(0.1)]})
-    assert with_choices(ranker, chosen, ())["queryranker"] == ("Ridge", True)
+    assert choices_of(ranker, chosen, ())["queryranker"] == ("Ridge", True)
 
 
 def test_the_weights_that_a_fusion_chose_are_shown_for_those_it_starts_from():
     ranker = QueryRanker(rk.Fusion("weighted", columns=["a", "b"]))
     chosen = pd.DataFrame({"weights": [(0.6, 0.4), (0.5, 0.5)]})
-    assert with_choices(ranker, chosen, ())["weights"] == ("[[0.6, 0.4], [0.5, 0.5]]", True)
+    assert choices_of(ranker, chosen, ())["weights"] == ("[[0.6, 0.4], [0.5, 0.5]]", True)

@@ -103,10 +103,14 @@ def trimmed(text):
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
+KEPT_OUT = {"RANKEVAL_LEDGER", "GITHUB_STEP_SUMMARY", "COLUMNS"}
+"""A reader has none of these variables."""
+
+
 def in_a_project(folder):
-    """Make a folder the root of a project, as a reader has one; return an environment without ledger or CI service."""
+    """Make a folder the root of a project, as a reader has one; return an environment without ledger or service."""
     (folder / "pyproject.toml").touch()
-    return {name: value for name, value in os.environ.items() if name not in ("RANKEVAL_LEDGER", "GITHUB_STEP_SUMMARY")}
+    return {name: value for name, value in os.environ.items() if name not in KEPT_OUT}
 
 
 def ran(source, folder, installed_plugin):

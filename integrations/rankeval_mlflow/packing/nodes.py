@@ -250,12 +250,17 @@ def _child(record: Record) -> Node:
 
 def _study(record: Record, label: str | None) -> Node:
     """Return the run of a study, which grows by the trials that end later."""
-    identity = record.facts["identity"]
+    identity, n_trials = record.facts["identity"], len(record.children)
+    node = _result(record, label, report=False)
+    # Each time that it is logged has a point of its own in the charts.
+    grown = [(key, value, n_trials) for key, value in node.metrics.items()]
     return replace(
-        _result(record, label, report=False),
+        node,
+        metrics={},
+        steps=(*node.steps, *grown),
         name=short_name(record.name, most=200),
         mark=identity,
-        revision=len(record.children),
+        revision=n_trials,
         best=tuple(f"{identity}/{number}" for number in record.facts["best"]),
         columns=tuple(name for child in record.children.values() for name in child.params),
     )

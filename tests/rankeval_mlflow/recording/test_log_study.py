@@ -125,6 +125,11 @@ def test_the_same_study_again_adds_the_new_trials_and_marks_the_best_anew(client
     assert best == [again.best_trial.number]
     parent = client.get_run(first.run_id).data
     assert parent.metrics["trials"] == 6
+    points = client.get_metric_history(first.run_id, "nDCG_at_10")
+    assert [(point.step, point.value) for point in points] == [
+        (2, max(trial.value for trial in again.trials[:2])),
+        (6, again.best_value),
+    ]
     assert parent.metrics["nDCG_at_10"] == again.best_value
     assert rkm.load(first.run_id) == Study.of(again)
     assert len(client.search_runs(["0"], "tags.`rankeval.kind` = 'study'")) == 1
