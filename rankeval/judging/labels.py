@@ -132,7 +132,7 @@ def _twice(frame: pd.DataFrame, labelled: list[str]) -> InvalidInput:
     grades = frame.loc[(frame[labelled] == row).all(axis=1), "relevance"].unique()
     remedy = "keep one label"
     if len(grades) > 1:
-        remedy = f"the labels are {few(grades.tolist())}: find out which of them is right"
+        remedy = f"the labels are {few(grades.tolist())}: find out which is right"
     query, document, judge = row.tolist()
     problem = f"judge {judge!r} labels document {document!r} of query {query!r} twice"
     return InvalidInput(problem, argument="judgments", remedy=remedy)

@@ -480,7 +480,7 @@ def write_sheets(
         has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
     is_double = len({*map(str.casefold, files)}) < len(files)
     is_scale = 0 < len(grades) == len(np.unique(grades))
-    holds = f"{home} holds sheets"
+    holds = f"{home} already contains sheets"
     twice = f"two of the judges have the same name: {few(names)}"
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),

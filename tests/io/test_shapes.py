@@ -475,5 +475,5 @@ def test_an_open_file_is_refused_by_its_path(tmp_path):
 )
 def test_an_address_is_no_path(address):
     for read in (rk.Run.read, rk.Qrels.from_any, rk.text.read_texts, rk.datasets.load_letor):
-        with pytest.raises(InvalidInput, match=rf"^path: an address \({address.partition('/')[0]}//...\) is not the path"):
+        with pytest.raises(InvalidInput, match=rf"^path: an address \({address.partition('/')[0]}//...\) is not the"):
             read(address)
