@@ -78,7 +78,7 @@ def test_what_would_wrap_or_be_rounded_is_refused(make):
     """A label of 2^64 - 1 gave nDCG .25 where .5 is right; a score of it made the best document the worst."""
     column, shown = BEYOND[make]
     for y, score, name in ((column, [1, 2], "truth"), ([1, 0], column, "ranking")):
-        with pytest.raises(InvalidInput, match=f"^{name}: row 1 is {shown}.*does not fit into .*; subtract"):
+        with pytest.raises(InvalidInput, match=f"^{name}: row 1 is {shown}.*cannot represent; subtract"):
             rk.evaluate(y, score, qid=[0, 0])
     with pytest.raises(InvalidInput, match=f"^column relevance: row 1 is {shown}"):
         rk.Qrels(["q", "q"], ["a", "b"], column)
