@@ -28,18 +28,13 @@ from rankeval.cli.guard import guard_app
 from rankeval.cli.inputs import Reading, evaluations, query_texts
 from rankeval.cli.judging import judging_app
 from rankeval.cli.online import online_app
-from rankeval.cli.options import (
-    MEASURES,
+from rankeval.cli.options import MEASURES, ending_with, literal, options
+from rankeval.cli.output import (
+    HELD,
     EvaluationFormat,
     Format,
     KeysFormat,
     ListFormat,
-    ending_with,
-    literal,
-    options,
-)
-from rankeval.cli.output import (
-    HELD,
     ask,
     from_here,
     noted,

@@ -160,8 +160,9 @@ class Comparison(Displayed, ComparisonRecord):
         choice = self._choice
         # If the baseline is best, nothing is chosen over it.
         is_gain = self.settings.baseline not in [*best_first(self)][:1]
-        is_told = choice and choice.n_candidates > 1 and choice.has_interval and is_gain
-        return (self.headline, choice.words) if is_told else (self.headline,)
+        if choice and choice.n_candidates > 1 and choice.has_interval and is_gain:
+            return self.headline, choice.words
+        return (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:

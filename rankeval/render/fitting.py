@@ -67,9 +67,11 @@ def fitted(
 
     Without ``in_blocks`` there is one block, and the columns of the others are left out.
     """
+    if limit is None:
+        return [list(strips)], []
     natural = sum(strip.natural for strip in strips)
     for between in (_BETWEEN, _NARROW):
-        if limit is None or natural + len(between) * (len(strips) - 1) <= limit:
+        if natural + len(between) * (len(strips) - 1) <= limit:
             return [[replace(strip, between=between) for strip in strips]], []
     spared = [name for name in spare if name in [strip.name for strip in strips]]
     attempts = [(_READABLE, spared[:n]) for n in range(len(spared) + 1)]

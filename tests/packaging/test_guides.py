@@ -108,7 +108,7 @@ KEPT_OUT = {"RANKEVAL_LEDGER", "GITHUB_STEP_SUMMARY", "COLUMNS"}
 
 
 def in_a_project(folder):
-    """Make a folder the root of a project, as a reader has one; return an environment without ledger, CI service or width."""
+    """Make a folder the root of a project, as a reader has one; return an environment without ledger or service."""
     (folder / "pyproject.toml").touch()
     return {name: value for name, value in os.environ.items() if name not in KEPT_OUT}
 
