@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "examples" / "guides" / "README.md"
 GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
 # What most readers begin with; the others belong to wider circles, those of a quarter of a CPU minute to the widest.
-LONG = ("cluster.md", "experiment_files.md", "serving.md")
+LONG = ("experiment_files.md", "serving.md")
 FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
@@ -132,7 +132,7 @@ def marked(path):
     marks = [] if path.name in FIRST else [wider]
     marks += [pytest.mark.worth(WORTH[path.name])] if path.name in WORTH else []
     marks += [pytest.mark.needs(*large)] if large else []
-    marks += [pytest.mark.spark] if "import rankeval_spark" in text else []
+    marks += [pytest.mark.spark] if "import rankeval_spark" in program(text) else []
     return pytest.param(path, marks=marks, id=path.name)
 
 
