@@ -32,7 +32,7 @@ try:
 except BaseException as found:
     if type(found).__name__ != {error!r}:
         raise
-    print("failed as it should:", type(found).__name__)
+    print("failed as it should:", type(found).__name__, found)
 else:
     raise SystemExit("the block that begins in line {line} is said to fail, and did not")
 """
@@ -83,6 +83,13 @@ def shown(text):
     """Yield the line of each block that runs and has its output below it, and this output."""
     for line, words, _, output in fences(text):
         if words in ("python", "bash runs") and output is not None:
+            yield line, output
+
+
+def messages(text):
+    """Yield the line of each block that fails and has a part of its error below it, and this part."""
+    for line, words, _, output in fences(text):
+        if words.startswith("python fails ") and output is not None:
             yield line, output
 
 
@@ -152,7 +159,10 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     done = ran(program(text, collections=bool(folders)), tmp_path, installed_plugin)
     failing = sum(error is not None for _, error, _ in blocks(text))
     assert done.stdout.count("failed as it should") == failing
-    compare(path.name, printed(done.stdout), [*shown(text), *of_collections])
+    said = printed(done.stdout)
+    compare(path.name, said, [*shown(text), *of_collections])
+    for line, part in messages(text):
+        assert " ".join(part.split()) in " ".join(said[line].split()), f"{path.name}, line {line}"
     # The guide to the guard makes and commits the ledger of a project; the collections have tests of their own.
     makes_one = "guard" in path.stem or folders
     assert makes_one or not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
@@ -203,18 +213,18 @@ def test_a_result_stands_on_the_first_screen(name):
     assert found, f"{name} shows no output in its first 60 lines"
 
 
-def test_the_guide_to_cross_validation_has_its_twelve_ways():
+def test_the_guide_to_refused_groups_has_its_twelve_ways():
     """They end the page: eleven fail today, the twelfth is silently wrong. The way that works comes before."""
-    text = (ROOT / "examples" / "guides" / "cross_validation.md").read_text(encoding="utf-8")
+    text = (LIST.parent / "refused_groups.md").read_text(encoding="utf-8")
     before, _, appendix = text.partition("\n## Twelve obvious ways that fail\n")
     sections = re.split(r"^### (?=\d+\. )", appendix, flags=re.MULTILINE)[1:]
     assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 13))
     assert [[error is None for _, error, _ in blocks(section)] for section in sections] == [[False]] * 11 + [[True]]
+    assert [len(list(messages(section))) for section in sections] == [1] * 11 + [0]
     assert not re.search("^## ", appendix, re.MULTILINE)
     first = next(code for _, _, code in blocks(before))
     assert "rk.QueryRanker" in first
     assert "qid=qid" in first
-    assert all(error is None for _, error, _ in blocks(before))
 
 
 def written_here(text):
