@@ -5,7 +5,7 @@
 
 A collection is registered, and comes back under the same ids with some labels flipped, or without its zeros. A hundred
 collections of each kind are tried. The script writes tests/calibration/label_rates.json and, from it, the block
-of tables in examples/guides/guard_limits.md.
+of tables in examples/guides/guard_rules.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
 
 FIGURES = Path(__file__).with_name("label_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_limits.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 COMMENTS = (
     "<!-- measured by tests/calibration/measure_labels.py -->",
     "<!-- end of what measure_labels.py measured -->",
