@@ -62,7 +62,7 @@ def unknown(
         for candidate in difflib.get_close_matches(spelling, lowered)
         if _may_be_meant(spelling, candidate)
     ]
-    listed = f"known are: {', '.join(names)}" if names else "there is none"
+    listed = f"known are: {', '.join(names)}" if names else "none is known"
     hint = f"did you mean {' or '.join(near)}?" if near else summary or listed
     return UnknownName(
         f"unknown {kind} {shown(write(name) if isinstance(name, str) else name)}; {hint}"

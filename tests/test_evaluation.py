@@ -177,7 +177,7 @@ def test_forgotten_ids_and_unlike_types():
 def test_a_document_twice_in_a_ranking_is_refused():
     """Duplicates would count a document's gain twice."""
     run = rk.Run(qid=["q", "q", "q"], docid=["d1", "d2", "d1"], score=[3.0, 2.0, 1.0])
-    with pytest.raises(InvalidInput, match="run: document 'd1' stands twice in query 'q'"):
+    with pytest.raises(InvalidInput, match="run: document 'd1' occurs twice in query 'q'"):
         rk.evaluate({"q": {"d1": 1}}, run)
 
 
@@ -460,7 +460,7 @@ def test_a_document_stands_once_in_a_query(docid):
     """The card says duplicates='error'; the same document in two queries is no duplicate."""
     assert rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 1, 2], docid=docid, measures="RR").n_queries == 2
     for qid, rows in (([1, 2, 1], "rows 0 and 2"), ([1, 1, 1], "rows 0 and 2")):
-        with pytest.raises(InvalidInput, match=f"stands twice in query '1' \\({rows}, counting from 0"):
+        with pytest.raises(InvalidInput, match=f"occurs twice in query '1' \\({rows}, counting from 0"):
             rk.evaluate([1, 0, 1], [1, 2, 3], qid=qid, docid=docid, measures="RR")
 
 

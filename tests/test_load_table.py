@@ -262,7 +262,7 @@ def test_values_of_parts_are_named_and_a_usual_word_may_be_named_for_another_par
             {},
             "2 rows in no part: 'w1', an empty cell; the known values",
         ),
-        (["a"] * 6, {"train": "a", "test": "A"}, "the value 'A' stands for train and for test"),
+        (["a"] * 6, {"train": "a", "test": "A"}, "the value 'A' means train and test"),
         (
             ["train"] * 4 + ["test"] * 2,
             {"validation": "w6", "others": "drop"},

@@ -351,7 +351,7 @@ def test_where_less_is_better_the_highest_are_the_worst():
         ({"n": 2.5}, InvalidInput, "^n is 2.5"),
         ({"measure": "RR"}, UnknownName, "unknown measure 'RR'"),
         ({"measure": "nDGC@10"}, UnknownName, "did you mean 'nDCG@10'"),
-        ({"measure": ["nDCG@10", "AP"]}, InvalidInput, "measure stands for nDCG@10, AP; name one of them"),
+        ({"measure": ["nDCG@10", "AP"]}, InvalidInput, "measure means nDCG@10, AP; name one of them"),
     ],
 )
 def test_what_worst_cannot_do_is_said(arguments, error, said):

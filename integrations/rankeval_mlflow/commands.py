@@ -21,8 +21,8 @@ from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.cli.exits import OwnAnswers
 from rankeval.cli.inputs import by_query
-from rankeval.cli.options import OPTIONS, PANELS, TEXT, TEXTS, WIDE, Format, options
-from rankeval.cli.output import from_here, print_frame, print_result, print_rows, tell
+from rankeval.cli.options import OPTIONS, PANELS, TEXT, TEXTS, options
+from rankeval.cli.output import WIDE, Format, from_here, print_frame, print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read_payload, spool_directory, waiting
 

@@ -150,7 +150,7 @@ def ranking_of_row(
         try:
             rankings[place] = as_ranking(value, ids)
         except InvalidInput as error:
-            raise InvalidInput(f"{place} is no ranking: {error}") from error
+            raise InvalidInput(f"{place} is not a ranking: {error}") from error
     if retrieved == "all spans":
         return as_ranking([document for ranking in rankings.values() for document in ranking])
     if len({tuple(ranking) for ranking in rankings.values()}) > 1:

@@ -24,8 +24,17 @@ from rankeval._checks import count, few, refuse
 from rankeval._display import view_of
 from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
-from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell, tell_all
+from rankeval.cli.options import COLLECTION, ending_with, options
+from rankeval.cli.output import (
+    Format,
+    noted,
+    print_frame,
+    print_result,
+    print_rows,
+    say,
+    tell,
+    tell_all,
+)
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData

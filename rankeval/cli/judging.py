@@ -18,8 +18,8 @@ import typer
 from rankeval._checks import count
 from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import Reading, by_file_name, evaluations
-from rankeval.cli.options import Format, options
-from rankeval.cli.output import noted, print_frame, print_result, say, tell_all
+from rankeval.cli.options import options
+from rankeval.cli.output import Format, noted, print_frame, print_result, say, tell_all
 
 judging_app: typer.Typer = command_group(
     "Make a test collection: pools, sheets, agreement, machine judges."

@@ -22,8 +22,8 @@ from rankeval._checks import count, few, require
 from rankeval._registry import chosen
 from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import Reading, text_frame
-from rankeval.cli.options import Format, numbers, options, pairs
-from rankeval.cli.output import noted, print_result
+from rankeval.cli.options import numbers, options, pairs
+from rankeval.cli.output import Format, noted, print_result
 from rankeval.errors import InvalidInput
 
 online_app: typer.Typer = command_group(

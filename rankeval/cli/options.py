@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
 from copy import copy
 from enum import StrEnum
 from functools import partial, wraps
@@ -28,40 +27,12 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from rankeval._checks import require
 from rankeval._visible import visible
+from rankeval.cli.output import FOR_PEOPLE, WIDE, Format, suggest
 from rankeval.errors import LimitExceeded, RankevalError
 
 _Command = Callable[..., Mapping[str, Any] | None]
 _Helped = TypeVar("_Helped")
 
-
-# Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other
-# form.
-class Format(StrEnum):
-    """The forms of a table."""
-
-    table, json, csv = "table", "json", "csv"
-
-
-class EvaluationFormat(StrEnum):
-    """The forms of scores."""
-
-    table, json, csv, trec = "table", "json", "csv", "trec"
-
-
-class ListFormat(StrEnum):
-    """The forms of a list; markdown is the guide to what it lists."""
-
-    table, json, csv, markdown = "table", "json", "csv", "markdown"
-
-
-class KeysFormat(StrEnum):
-    """The forms of the reference of keys."""
-
-    text, markdown = "text", "markdown"
-
-
-WIDE: ContextVar[bool] = ContextVar("wide", default=False)
-"""Whether the tables of this command may be wider than the terminal."""
 
 TEXT, TEXTS = str | None, list[str] | None
 MEASURES = ["nDCG@10", "AP", "RR"]
@@ -284,9 +255,6 @@ _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
 }
 
 
-_FOR_PEOPLE = ("table", "text")
-"""The output formats that end with the next command."""
-
 PANELS: dict[str, str] = {
     "Input": "qrels texts data qid label relevance docid score features part input_format "
     "qrels_format parts grades systems limit query_weight columns documents topics fields "
@@ -381,9 +349,7 @@ def options(
                 values["groups"] = by_query(values["groups"], "groups")
             found = command(**values) or {}
             template = found.get("then", then)
-            if template and typed.get("output", "table") in _FOR_PEOPLE:
-                from rankeval.cli.output import suggest
-
+            if template and typed.get("output", "table") in FOR_PEOPLE:
                 suggest(template, {**typed, **found})
 
         # Typer reads the signature.

@@ -14,6 +14,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +24,45 @@ import typer
 from rankeval._display import view_of
 from rankeval._secrets import without_secrets
 from rankeval._visible import visible
-from rankeval.cli.options import WIDE, Format
 from rankeval.render.tables import guarded
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.evaluation import Evaluation
+
+
+# Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other
+# form.
+class Format(StrEnum):
+    """The forms of a table."""
+
+    table, json, csv = "table", "json", "csv"
+
+
+class EvaluationFormat(StrEnum):
+    """The forms of scores."""
+
+    table, json, csv, trec = "table", "json", "csv", "trec"
+
+
+class ListFormat(StrEnum):
+    """The forms of a list; markdown is the guide to what it lists."""
+
+    table, json, csv, markdown = "table", "json", "csv", "markdown"
+
+
+class KeysFormat(StrEnum):
+    """The forms of the reference of keys."""
+
+    text, markdown = "text", "markdown"
+
+
+WIDE: ContextVar[bool] = ContextVar("wide", default=False)
+"""Whether the tables of this command may be wider than the terminal."""
+
+FOR_PEOPLE = ("table", "text")
+"""The output formats that end with the next command."""
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most; printed below every table."""

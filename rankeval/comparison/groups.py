@@ -132,7 +132,7 @@ class Groups:
         )
         value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
         size = count(n, self.member)
-        return [f"{within} {value} {size} tell as much as {alike:.0f} independent ones"]
+        return [f"{within} {value} {size} are worth {alike:.0f} independent ones"]
 
 
 def _means(scores: Floats, of: Ints, weights: Floats | None = None) -> tuple[Floats, Floats]:
@@ -206,7 +206,7 @@ def query_groups(
     same = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
     same_there = f"all {units} of collection {few(single)} are of one group"
     refuse(
-        (n_groups == n, own, f"{ids}; else leave groups= out"),
+        (n_groups == n, own, f"{ids}; otherwise leave groups= out"),
         (n_groups < 2, same, "give the group of each, such as its conversation or its document"),
         (single, same_there, "leave it out"),
         argument="groups",

@@ -364,7 +364,7 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Ce
     is_named = baseline is None or baseline in by_collection
     is_inside = not is_named and all(baseline in parts for parts in by_collection.values())
     names = few(list(by_collection))
-    inside = f"the baseline {baseline!r} stands within each of {names}; {_TURN}"
+    inside = f"the baseline {baseline!r} is inside each of {names}; {_TURN}"
     refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
     return by_collection
 
@@ -468,7 +468,7 @@ def weight_notes(
     lone = f"{name} carries {share:.2f} of the weight, so the others hardly influence the mean"
     remedy = "leave it out, with subset, or evaluate without query_weight"
     refuse((share > MOST_SHARE, lone, remedy), argument="query_weight")
-    number = f"{n:,} weighted {units} tell as much as {effective:.0f} equal ones (Kish)"
+    number = f"{n:,} weighted {units} are worth {effective:.0f} equal ones (Kish)"
     notes = [f"{number}; wins, ties and losses count each once"]
     if share > max(NOTED_SHARE, 2 / n):
         notes.append(f"{name} carries {share:.2f} of the weight: p-values and intervals rest on it")
@@ -490,7 +490,7 @@ def slices_by(
     slices = f"found {len(places)} slices of {count(len(queries), unit)}"
     small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: {slices}"
     names = few(texts)
-    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {names}"
+    alike = f"slices need different names, and {TOGETHER!r} means all {units}; found {names}"
     taken = f"the table has a column {name!r}"
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(

@@ -330,9 +330,7 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
     part_of: dict[str, str] = {}
     for part, value, word in _named(words):
         if part_of.get(word, part) != part:
-            raise InvalidInput(
-                f"the value {value!r} stands for {part_of[word]} and for {part}: choose one"
-            )
+            raise InvalidInput(f"the value {value!r} means {part_of[word]} and {part}: choose one")
         part_of[word] = part
     usual = {word: part for word, part in PART_OF.items() if words[part] is None}
     return usual | part_of

@@ -104,7 +104,7 @@ def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], I
     queries, codes = queries[order], codes[order]
     again = queries[1:][codes[1:] == codes[:-1]].tolist()
     if again:
-        problem = f"{len(again)} queries stand {fault} ({few(again)})"
+        problem = f"{len(again)} queries are {fault} ({few(again)})"
         raise InvalidInput(f"{problem}; a query must be whole in one part", argument="parts")
     return queries, order
 

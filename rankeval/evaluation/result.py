@@ -368,7 +368,7 @@ class Evaluation(Displayed):
         names = self.measure_names
         labels = names[:1] if measure is None else labels_of(measure, names)
         if len(labels) > 1:
-            raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
+            raise InvalidInput(f"measure means {', '.join(labels)}", remedy="name one of them")
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)

@@ -333,7 +333,7 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
     cls = imported(step.estimator, key=where)
     has_methods = all(callable(getattr(cls, method, None)) for method in methods)
     if not isinstance(cls, type) or not has_methods:
-        problem = f"{step.estimator!r} is no class with {' and '.join(methods)}"
+        problem = f"{step.estimator!r} is not a class with {' and '.join(methods)}"
         raise ConfigError(problem, argument=where)
     with blaming(key, f"{step.estimator} cannot be made"):
         estimator = cls(**step.params)

@@ -276,7 +276,7 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         if theirs.project == registration.content.project:
             way_out = (
                 f"If this takes the place of {theirs.name!r}, register it with "
-                f"supersedes={theirs.name!r}; else choose"
+                f"supersedes={theirs.name!r}; otherwise choose"
             )
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"

@@ -134,7 +134,7 @@ class Records:
         reason = self.retired.get(entry.hash)
         if reason is not None:
             raise LedgerError(
-                f"{entry.body['name']!r} was retired ({reason}) and is no test any more"
+                f"{entry.body['name']!r} was retired ({reason}) and is no longer a test"
             )
         return entry
 

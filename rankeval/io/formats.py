@@ -391,7 +391,7 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     if (row := unfit_row(ids, unfit)) >= 0:
         found = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0)"
         remedy = "rename it, or write another format, such as a .parquet file"
-        raise InvalidInput(f"{found} cannot stand in {words}", remedy=remedy)
+        raise InvalidInput(f"{found} cannot be in {words}", remedy=remedy)
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:

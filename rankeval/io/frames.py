@@ -450,7 +450,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     known = names_in(table)
     for role, name in names.items():
         if known.count(name) != 1:
-            problem = f"{shown(name)} stands {known.count(name)} times in the frame"
+            problem = f"{shown(name)} occurs {known.count(name)} times in the frame"
             remedy = f"its columns are: {', '.join(known)}"
             raise InvalidInput(problem, argument=role, remedy=remedy)
     columns = {role: table[name] for role, name in names.items()}

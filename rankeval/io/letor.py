@@ -269,7 +269,7 @@ def _part_files(folder: Path) -> dict[str, Path]:
     if not any(files_of.values()):
         content = sorted(entry.name for entry in folder.iterdir())[:10]
         problem = f"{str(folder)!r} has no file named train, vali or test"
-        raise InvalidInput(f"{problem}; it holds {content}")
+        raise InvalidInput(f"{problem}; it contains {content}")
     return {part: files[0] for part, files in files_of.items() if files}
 
 
@@ -348,7 +348,7 @@ def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
         try:
             titles = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise FileFormatError(f"{file} is no JSON: {error}") from error
+            raise FileFormatError(f"{file} is not JSON: {error}") from error
         titles = titles.get("features", titles) if isinstance(titles, dict) else titles
         if isinstance(titles, dict) and all(
             _INDEX.fullmatch(key) and isinstance(titles[key], str) for key in titles

@@ -142,7 +142,7 @@ def read_texts(
         refuse(
             (is_miscounted, f"record {number} is written as {label}", _COUNT),
             (not label.strip(), "found a record without an id"),
-            (label in records, f"the id {label!r} stands twice"),
+            (label in records, f"the id {label!r} occurs twice"),
             kind=FileFormatError,
             where=place,
         )

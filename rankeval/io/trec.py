@@ -431,7 +431,7 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns, path: str) -> str
     n_cells = len(cells)
     tabbed = line.decode(errors="replace").rstrip("\r\n").split("\t")
     if len(tabbed) == len(layout.fields):
-        return f"an id holds a blank: {_names_remedy([tabbed], layout.value, path)}"
+        return f"an id contains a blank: {_names_remedy([tabbed], layout.value, path)}"
     if layout is RUN and n_cells == 4 and is_number[3]:
         reading = reading_of_four(_rows_of(data, QRELS) or [cells])
         if reading is None or "score" not in reading.columns:
@@ -484,7 +484,7 @@ def _check_tag(fields: list[str], where: str, layout: TrecColumns) -> None:
     faults = (
         ("Q0" in words or any(ranked), "the tag contains another row: is a line end missing?"),
         (len(words) > _TAG_WORDS, f"a tag has {_TAG_WORDS} words at most"),
-        (not fields[3].isdigit() or NUMBER.fullmatch(words[0]), "ids must not hold blanks"),
+        (not fields[3].isdigit() or NUMBER.fullmatch(words[0]), "ids must not contain blanks"),
     )
     for remedy in (remedy for wrong, remedy in faults if wrong):
         found = f"{len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"

@@ -479,7 +479,7 @@ def _refuse_repeats(
     def problem(place: int) -> str:
         document = documents[rows[place]] if names is None else names[documents[rows[place]]]
         qid = str(grouping.queries[query[place]])
-        return f"document {str(document)!r} stands twice in query {qid!r}"
+        return f"document {str(document)!r} occurs twice in query {qid!r}"
 
     try:
         refuse_repeats(query, documents[rows], rows, problem, None, **values)

@@ -149,7 +149,7 @@ class Side:
         """Return a sentence on a document that is there twice, by the place of a row."""
         row = int(self.rows[place])
         docid, qid = self.docid[row].as_py(), self.qid[row].as_py()
-        return f"{self.name}: document {docid!r} stands twice in query {qid!r}"
+        return f"{self.name}: document {docid!r} occurs twice in query {qid!r}"
 
 
 def match_documents(truth: Side, ranked: Side) -> tuple[Ints, Ints]:

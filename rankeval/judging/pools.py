@@ -480,7 +480,7 @@ def write_sheets(
         has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
     is_double = len({*map(str.casefold, files)}) < len(files)
     is_scale = 0 < len(grades) == len(np.unique(grades))
-    holds = f"{home} holds sheets"
+    holds = f"{home} already contains sheets"
     twice = f"two of the judges have the same name: {few(names)}"
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
@@ -546,7 +546,7 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     FileFormatError
         If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is
         not on the sheet of this judge (an unknown query or document), has two labels, or has a
-        label outside the scale. The message has the file and the line. Also if
+        label outside the scale; the message has the file and the line. It is also raised if
         ``sheets.json`` was changed.
     InvalidInput
         If there are no sheets or no labels, or a sheet is missing or has another name than it was

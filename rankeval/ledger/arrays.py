@@ -40,7 +40,7 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
     for name, dtype, length in json.loads(data[:end]):
         kind = np.dtype(dtype)
         if kind.kind not in "biuf":
-            raise ValueError(f"the array {name!r} has the dtype {dtype}, which is no number")
+            raise ValueError(f"the array {name!r} has the dtype {dtype}, which is not numeric")
         # A copy, since an array on top of bytes is read-only.
         arrays[name] = np.frombuffer(data, dtype=kind, count=length, offset=start).copy()
         start += length * kind.itemsize

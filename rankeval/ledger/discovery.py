@@ -32,7 +32,7 @@ VARIABLE = "RANKEVAL_LEDGER"
 FOLDER = "rankeval-ledger"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _NO_LEDGERS = {
-    "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
+    "mlflow": "is not a ledger",  # a word that reads like a server, and would be the name of a folder
     **dict.fromkeys(
         ("sqlite://", "sqlite:///:memory:", ":memory:"), "is gone when the process ends"
     ),

@@ -108,7 +108,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> _Body:
 
 
 def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _plain(content: Any) -> Any:

@@ -133,7 +133,7 @@ def name_of_key(text: str) -> str:
     """Return the name that a key stands for."""
     match = re.fullmatch(_KEY, text)
     if match is None:
-        raise InvalidInput(f"{text!r} is no key of a measure")
+        raise InvalidInput(f"{text!r} is not the key of a measure")
     parts = [part.partition(".") for part in match["inside"].split("__")[1:]]
     values = [(name, _unescaped(value)) for name, _, value in parts]
     return _name(match["head"], values, match["at"])

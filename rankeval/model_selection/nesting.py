@@ -71,7 +71,7 @@ def check_estimator(estimator: Any) -> None:
     kind = type(inner).__name__
     way = f"wrap the ranker, {name}(QueryRanker({kind}(...)), {{'estimator__...': ...}})"
     is_untold = boosters.is_ranker(inner) and not _consumes(inner, "qid")
-    refuse((is_untold, f"{name} cannot tell {kind} the queries: {way}"))
+    refuse((is_untold, f"{name} cannot pass the queries to {kind}: {way}"))
     no_model = (
         f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
     )

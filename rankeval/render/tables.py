@@ -401,7 +401,7 @@ def _columns(
 def _drawn(blocks: Sequence[Sequence[Strip]], most: int | None = None) -> list[str]:
     """Return the lines of a table below its caption, of at most so many; they say how many rows are left."""
     lines: list[str] = []
-    for block in blocks:
+    for block in filter(None, blocks):
         head, body = _aligned(block)
         lines += ["", *head] if lines else head
         for place, row in enumerate(body):

@@ -162,7 +162,7 @@ def _check(_experiment: str, uri: str | None) -> None:
     where = uri or DEFAULT
     folder = "give a folder, such as --set tracking.uri=results"
     refuse(
-        ("://" in where, f"{shown(where)} is no folder", folder),
+        ("://" in where, f"{shown(where)} is not a folder", folder),
         (Path(where).is_file(), f"{shown(where)} is a file", folder),
     )
 

@@ -415,7 +415,9 @@ def fetched(
         raise _damaged("its parts are nested too deeply", where) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        problem = (
+            f"{NAME} is not a whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        )
         raise _damaged(problem, where) from error
 
 
@@ -426,7 +428,7 @@ def _of_this_format(content: bytes, where: str) -> Any:
         written = json.loads(content)
         version = written.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(f"{NAME} is no record: {said(error)}", where) from error
+        raise _damaged(f"{NAME} is not a record: {said(error)}", where) from error
     if version != FORMAT:
         is_known = isinstance(version, str) and version.startswith(_FAMILY)
         remedy = "read it with the version that wrote it" if is_known else _RESTORE

@@ -241,7 +241,7 @@ def _refuse_other(folder: Folder) -> None:
         names = [path.name for path in folder.path.iterdir()]
         others = sorted(name for name in names if not name.endswith(".part"))
         if others:
-            problem = f"{where} holds other files ({few(others)})"
+            problem = f"{where} contains other files ({few(others)})"
             raise InvalidInput(problem, remedy="give an empty or a new folder")
         return
     known = state.get("call", {})

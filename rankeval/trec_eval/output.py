@@ -154,7 +154,7 @@ def read_zscores(
                 where=at,
             ) from error
         if (topic, name) in scores:
-            raise FileFormatError(f"{name} of topic {topic!r} stands there twice", where=at)
+            raise FileFormatError(f"{name} of topic {topic!r} occurs twice", where=at)
         level = number_of(mean, f"{at}, mean")
         scores[topic, name] = level, number_of(deviation, f"{at}, standard deviation")
     return scores

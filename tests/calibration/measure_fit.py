@@ -41,7 +41,7 @@ if __name__ == "__main__":
 from calibration.guard_tables import filled, table
 
 FIGURES = Path(__file__).with_name("fit_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "cross_validation.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "fit_checks.md"
 COMMENTS = "<!-- measured by tests/calibration/measure_fit.py -->", "<!-- end of the measured figures -->"
 TRIALS = 100
 MEASURE = "nDCG@10"

@@ -177,7 +177,7 @@ def test_ranks_in_a_written_run_follow_the_scores(tmp_path: Path):
 @each_row("query", ["a b", "a\tb", "#a", "a\n", "\ufeffa"])
 def test_ids_that_text_cannot_hold_are_not_written(tmp_path: Path, query):
     """An id with a blank, or a query that would read as a comment, is refused, and no file is left."""
-    with pytest.raises(InvalidInput, match=r"row 1 .* cannot stand in TREC text"):
+    with pytest.raises(InvalidInput, match=r"row 1 .* cannot be in TREC text"):
         rk.Qrels(["ok", query], ["d", "d"], [1, 1]).write(tmp_path / "qrels")
     assert not list(tmp_path.iterdir())
 

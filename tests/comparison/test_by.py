@@ -175,7 +175,7 @@ def test_several_attributes_make_a_slice_of_each_combination():
 def test_names_that_would_be_taken_twice_are_refused():
     with pytest.raises(InvalidInput, match="the table has a column 'system'"):
         rk.compare(frames(), by=LENGTH.rename("system"))
-    with pytest.raises(InvalidInput, match="'all' stands for all queries"):
+    with pytest.raises(InvalidInput, match="'all' means all queries"):
         rk.compare(frames(), by=LENGTH.replace("long", "all"))
     with pytest.raises(InvalidInput, match="different names"):
         rk.compare(frames(), by=pd.Series(np.resize([1.0, 1.0 + 1e-9], N), index=QUERIES))

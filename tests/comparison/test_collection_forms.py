@@ -83,7 +83,7 @@ def test_evaluations_and_nested_mappings_are_collections():
 
 def test_the_wrong_way_round_is_refused_with_the_way_to_turn_it():
     turned = {each: {name: nested()[name][each] for name in ("a", "b")} for each in NAMES}
-    with pytest.raises(InvalidInput, match="baseline 'a' stands within each of 'news', 'web'; systems stand outermost"):
+    with pytest.raises(InvalidInput, match="baseline 'a' is inside each of 'news', 'web'; the outer keys are systems"):
         pooled(turned, baseline="a")
     right = {system: {each: turned[each][system] for each in turned} for system in next(iter(turned.values()))}
     np.testing.assert_array_equal(pooled(right, baseline="a").scores, pooled(nested()).scores)

@@ -268,9 +268,9 @@ def test_the_note_on_the_intraclass_correlation():
     share = float(intraclass((new - old).to_numpy(), of)[0])
     assert share == pytest.approx(0.4, abs=0.08)
     assert f"intraclass correlation of differences in AP within conversations is {share:.2f}: 800 queries" in said
-    assert f"tell as much as {800 / (1 + 3 * share):.0f} independent ones" in said
+    assert f"are worth {800 / (1 + 3 * share):.0f} independent ones" in said
     assert "is up to" in notes(UNEVEN)
-    assert ", where 52 queries tell as much as" in notes(UNEVEN)
+    assert ", where 52 queries are worth" in notes(UNEVEN)
     assert "intraclass" not in " ".join(quietly({"old": old, "new": old + 0.25}, groups=series(of)).notes)
 
 

@@ -163,7 +163,7 @@ def test_best_ranks_and_what_is_said():
     number = f"{effective_number(np.array([*WEIGHTS.values()])):.0f}"
     assert f"80 queries (weighted, effective number {number})" in found.caption
     assert f"80 queries (weighted, effective number {number})" in found.headline
-    assert any(f"80 weighted queries tell as much as {number} equal ones" in note for note in found.notes)
+    assert any(f"80 weighted queries are worth {number} equal ones" in note for note in found.notes)
     again = rk.Comparison.from_json(found.to_json())
     assert (again.caption, again.headline) == (found.caption, found.headline)
     one = rk.compare(systems(), baseline="a", measures="nDCG@5")

@@ -162,9 +162,7 @@ def test_a_refusal_says_that_more_may_be_in_the_data_than_it_names(data):
     """It names some queries; without them the others of the test stay in, and nothing shows them."""
     X, y, qid, of_test = mixed(data)
     model = rk.QueryRanker(Ridge())
-    with pytest.raises(
-        GuardRefusal, match=r"the other \d+ of the collection may be in the data too: .* that source"
-    ):
+    with pytest.raises(GuardRefusal, match=r"the other \d+ of the collection may be in the data too: .* that source"):
         model.fit(X, y, qid=qid)
     status = rk.Guard("project").status(X, y, qid=qid)
     assert (~status.rows & of_test).any()

@@ -104,7 +104,7 @@ class TestWords:
             rk.Qrels.read(tmp_path / "qrels")
 
     def test_an_id_that_it_cannot_hold_is_refused(self, tmp_path: Path):
-        with pytest.raises(InvalidInput, match=r"docid 'a\|b' in row 0 .* cannot stand in rows with bars"):
+        with pytest.raises(InvalidInput, match=r"docid 'a\|b' in row 0 .* cannot be in rows with bars"):
             rk.Run(["q"], ["a|b"], [1.0]).write(tmp_path / "run.bars")
 
 

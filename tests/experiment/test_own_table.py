@@ -191,7 +191,7 @@ def test_parts_that_do_not_fit_are_refused():
 def test_a_share_to_hold_out_is_refused_beside_a_validation_part():
     raw = yaml.safe_load(EXPERIMENT)
     raw["rankers"]["shallow"]["validation_fraction"] = 0.2
-    with pytest.raises(InvalidInput, match="validation_fraction takes the queries to stop on from X, eval_set has its own"):
+    with pytest.raises(InvalidInput, match="validation_fraction takes the queries to stop on from X"):
         run_experiment({**raw, "guard": "off"})
 
 

@@ -23,8 +23,8 @@ REFUSED = {
     "missing_topic": (("10.0-rc3",), InvalidInput, r"lacks 1 of 2 judged queries \('q2'\)"),  # it has it backwards
     "no_common_topic": (BOTH, InvalidInput, "no query in common"),
     "topic_leading_zero": (BOTH, InvalidInput, "the run has '1', the qrels have '01'"),
-    "dup_doc_run": (BOTH, InvalidInput, "run: document 'd1' stands twice in query 'q1'"),
-    "dup_doc_qrels_same": (BOTH, InvalidInput, "qrels: document 'd1' stands twice in query 'q1'"),
+    "dup_doc_run": (BOTH, InvalidInput, "run: document 'd1' occurs twice in query 'q1'"),
+    "dup_doc_qrels_same": (BOTH, InvalidInput, "qrels: document 'd1' occurs twice in query 'q1'"),
     "empty_run": (BOTH, FileFormatError, "is empty"),
     "empty_qrels": (BOTH, FileFormatError, "is empty"),
     "missing_run_file": (BOTH, InvalidInput, "there is no file"),

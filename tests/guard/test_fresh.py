@@ -146,7 +146,7 @@ def test_what_is_not_recognised_beside_what_is_recognised_is_not_known_to_be_fre
     team.opened(test, 1)
     X, y = scaled(data, share)
     again = team.guard.register("again", X, y, qid=data.qid + 1000, supersedes=supersedes)
-    with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be among them unrecognised"):
+    with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be among them"):
         team.frozen(again, 2, fresh=True)
 
 

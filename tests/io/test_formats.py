@@ -218,7 +218,7 @@ BAD = {
     "a key twice in jsonl": (
         "run",
         '{"qid":"q","docid":"a","score":1}\n{"qid":"q","docid":"b","score":2,"score":3}\n',
-        r"line 2: the key 'score' stands twice",
+        r"line 2: the key 'score' occurs twice",
     ),
     "a huge id": (
         "run",
@@ -368,10 +368,10 @@ def test_a_document_given_twice_is_named_with_its_lines(tmp_path: Path, name):
     content, place = TWICE[name]
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(InvalidInput, match=f"run: document 'd1' stands twice in query 'q1' .*{name}, {place}"):
+    with pytest.raises(InvalidInput, match=f"run: document 'd1' occurs twice in query 'q1' .*{name}, {place}"):
         rk.evaluate({"q1": {"d1": 1, "d2": 0}}, path)
     (tmp_path / "qrels").write_bytes(b"q1 0 d1 1\nq1 0 d1 2\n")
-    with pytest.raises(InvalidInput, match=r"qrels: document 'd1' stands twice .*qrels, lines 1 and 2;"):
+    with pytest.raises(InvalidInput, match=r"qrels: document 'd1' occurs twice .*qrels, lines 1 and 2;"):
         rk.evaluate(tmp_path / "qrels", {"q1": {"d1": 1.0}})
     (tmp_path / "qrels").write_bytes(b"q1 a d1 1\nq1 b d1 2\nq1 a d1 1\n")
     with pytest.raises(InvalidInput, match=r"occurs twice for aspect 'a' .*qrels, lines 1 and 3;"):

@@ -242,7 +242,7 @@ def test_a_folder_is_refused_with_what_it_holds(tmp_path: Path):
     with pytest.raises(InvalidInput, match=r"cannot read 'xxx.*: File name too long"):
         load_letor_parts("x" * 300)
     write(tmp_path / "train.conf", "task = train")
-    with pytest.raises(InvalidInput, match=r"no file named train, vali or test; it holds \['train.conf'\]"):
+    with pytest.raises(InvalidInput, match=r"no file named train, vali or test; it contains \['train.conf'\]"):
         load_letor_parts(tmp_path)
     write(tmp_path / "train.txt", FILE)
     write(tmp_path / "test.txt", FILE)

@@ -231,7 +231,7 @@ def test_names_of_features_are_within_the_limit(tmp_path: Path):
     with pytest.raises(LimitExceeded, match=r"features.json: found feature 99999999999999"):
         load_letor(tmp_path / "rows")
     (tmp_path / "features.json").write_text("[" * 100_000)
-    with pytest.raises(FileFormatError, match=r"features.json is no JSON"):
+    with pytest.raises(FileFormatError, match=r"features.json is not JSON"):
         load_letor(tmp_path / "rows")
 
 

@@ -151,13 +151,13 @@ def test_lines_with_a_tab_end_at_line_feeds_alone(tmp_path):
 WRONG = {
     "tab": ("d1\ttext\nd2 text\n", "line 2: expected an id, a tab and its text, found b'd2 text"),
     "blank id": (" \ttext\n", "line 1: found a record without an id"),
-    "twice": ("a\tb\nb\tc\na\td\n", "line 3: the id 'a' stands twice"),
+    "twice": ("a\tb\nb\tc\na\td\n", "line 3: the id 'a' occurs twice"),
     "json": ('{"_id": "a", "text": "x"}\n{"_id": "b", "text": \n', "line 2: expected a JSON object .*Expecting value"),
     "no id": ('{"text": "x"}\n', "line 1: expected a JSON object with an id and texts"),
     "no text id": ('{"_id": null, "text": "x"}\n', "line 1: expected a JSON object with an id"),
     "list": ('{"_id": "a", "text": "x"}\n[1]\n', "line 2: expected a JSON object"),
     "deep": ('{"_id": ' + "[" * 100_000 + "\n", "line 1: expected a JSON object"),
-    "key twice": ('{"_id": "a", "text": "x", "text": "y"}\n', "line 1: .* the key 'text' stands twice"),
+    "key twice": ('{"_id": "a", "text": "x", "text": "y"}\n', "line 1: .* the key 'text' occurs twice"),
     "half a character": (r'{"_id": "a", "text": "\ud800"}', "line 1: .* surrogates not allowed"),
     "not UTF-8": (b"a\tx\nb\tcaf\xe9\n", "line 2: .* can't decode byte 0xe9"),
     "NUL": (b"a\tx\nb\t\0\n", "line 2: found a NUL byte"),
@@ -376,7 +376,7 @@ def test_arrays_and_indented_objects_of_json_are_read_as_lines_are(tmp_path, ind
     for name in ("corpus.json", "corpus.jsonl", "corpus"):
         assert read_texts(write(tmp_path, json.dumps(rows, indent=indent), name)) == {"a": "T\nx", "b": "é\t"}
         assert read_texts(write(tmp_path, json.dumps(rows[0], indent=indent), name)) == {"a": "T\nx"}
-    with pytest.raises(FileFormatError, match=r"record 2: the id 'a' stands twice"):
+    with pytest.raises(FileFormatError, match=r"record 2: the id 'a' occurs twice"):
         read_texts(write(tmp_path, json.dumps([rows[0]] * 2, indent=indent)))
     with pytest.raises(FileFormatError, match=r"record 1: expected a JSON object with an id and texts"):
         read_texts(write(tmp_path, json.dumps([{"text": "x"}], indent=indent)))

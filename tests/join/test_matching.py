@@ -59,9 +59,9 @@ def test_duplicates_are_named():
     """The side, the document and the query are said."""
     twice = rk.Qrels(["q", "q", "p"], ["d", "d", "d"], [1, 2, 1])
     once = rk.Qrels(["q", "p"], ["d", "d"], [1, 1])
-    with pytest.raises(InvalidInput, match="qrels: document 'd' stands twice in query 'q'"):
+    with pytest.raises(InvalidInput, match="qrels: document 'd' occurs twice in query 'q'"):
         rk.evaluate(twice, {"q": {"d": 1.0}})
-    with pytest.raises(InvalidInput, match="run: document 'd' stands twice in query 'p'"):
+    with pytest.raises(InvalidInput, match="run: document 'd' occurs twice in query 'p'"):
         rk.evaluate(once, rk.Run(["p", "q", "p"], ["d", "d", "d"], [3.0, 2.0, 1.0]))
 
 
@@ -169,7 +169,7 @@ def test_a_hash_that_is_wrong_is_never_believed():
 
 def test_repeated_documents_are_counted_and_placed():
     """The rows of the first one, in the order of the input, whatever the order of the queries."""
-    message = r"run: document 'e' stands twice in query 'a' \(rows 1 and 3, counting from 0; 2 such rows in all\)"
+    message = r"run: document 'e' occurs twice in query 'a' \(rows 1 and 3, counting from 0; 2 such rows in all\)"
     run = rk.Run(["b", "a", "b", "a", "b", "a"], ["d", "e", "x", "e", "d", "f"], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     with pytest.raises(InvalidInput, match=message):
         rk.evaluate({"a": {"e": 1}, "b": {"d": 1}}, run)

@@ -1,4 +1,4 @@
-"""A document that stands twice is refused; "keep one of them" is said only of rows that say the same."""
+"""A document that occurs twice is refused; "keep one of them" is said only of rows that say the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRUTH, RUN = {"q1": {"a": 1, "b": 0}}, {"q1": {"a": 2.0, "b": 1.0}}
 
 
 def remedy_of(truth, ranking):
-    with pytest.raises(InvalidInput, match="stands twice in query 'q1'") as caught:
+    with pytest.raises(InvalidInput, match="occurs twice in query 'q1'") as caught:
         rk.evaluate(truth, ranking, measures="RR")
     return caught.value.remedy
 
@@ -122,7 +122,7 @@ def test_tables_name_the_column_that_tells_rows_apart(tmp_path: Path, suffix):
 
 def test_rows_of_arrays_differ_in_label_or_score():
     for y, score, remedy in (([1, 1], [2, 2], "keep one of them"), ([1, 0], [2, 2], "they differ (truth 1 and 0)")):
-        with pytest.raises(InvalidInput, match="stands twice") as caught:
+        with pytest.raises(InvalidInput, match="occurs twice") as caught:
             rk.evaluate(y, score, qid=["q", "q"], docid=["a", "a"])
         assert caught.value.remedy.startswith(remedy)
 
@@ -142,7 +142,7 @@ def test_lists_that_repeat_a_document_say_what_differs(given, remedy):
 
 
 def test_a_judge_who_labels_twice_is_not_asked_to_drop_a_label():
-    for grades, remedy in (((1, 1), "keep one label"), ((1, 0), "the labels are 1, 0: find out which of them is right")):
+    for grades, remedy in (((1, 1), "keep one label"), ((1, 0), "the labels are 1, 0: find out which is right")):
         given = rk.Qrels(["q", "q"], ["d", "d"], grades, aspect=["a", "a"])
         with pytest.raises(InvalidInput, match="labels document 'd' of query 'q' twice") as caught:
             rk.judging.agreement(given)

@@ -139,5 +139,5 @@ def test_judgments_by_subtopic_are_written_and_read_back(tmp_path):
     again = rk.Qrels.read(tmp_path / "qrels.ndeval", format="ndeval")
     assert again.to_frame().astype(str).equals(qrels.to_frame().astype(str))
     plain = rk.Qrels.read(tmp_path / "qrels.ndeval")
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="occurs twice"):
         rk.evaluate(plain, {"q1": {"d0": 1.0}}, measures="AP")

@@ -133,7 +133,7 @@ def test_a_project_file_of_another_make_is_named(tmp_path, text):
 
 def test_a_ledger_called_mlflow_is_refused():
     """It would be a file of that name, and its owner would look for it on the server."""
-    with pytest.raises(LedgerError, match="'mlflow' is no ledger"):
+    with pytest.raises(LedgerError, match="'mlflow' is not a ledger"):
         ledger_url("mlflow")
 
 

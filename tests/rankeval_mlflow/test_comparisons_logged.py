@@ -137,7 +137,7 @@ def test_the_same_comparison_twice_is_one_and_another_needs_another_name(compari
     run_id = rkm.log(comparison).run_id
     rkm.log(comparison, run_id)
     other = rk.compare(systems, baseline="bm25", test="randomization")
-    with pytest.raises(InvalidInput, match="already holds a piece called 'comparison'"):
+    with pytest.raises(InvalidInput, match="already has a piece called 'comparison'"):
         rkm.log(other, run_id)
     rkm.log(other, run_id, name="randomization")
     assert {file.path for file in client.list_artifacts(run_id, "rankeval")} == {

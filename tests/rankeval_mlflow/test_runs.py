@@ -136,7 +136,7 @@ def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, clie
     before = client.get_run(run_id).data.to_dictionary()
     rkm.log(small(), role="dev", run_id=run_id)
     assert client.get_run(run_id).data.to_dictionary() == before
-    with pytest.raises(InvalidInput, match="already holds an evaluation of role 'dev'"):
+    with pytest.raises(InvalidInput, match="already has an evaluation of role 'dev'"):
         rkm.log(small(seed=1), role="dev", run_id=run_id)
     assert waiting() == []
     assert client.get_run(run_id).data.to_dictionary() == before

@@ -92,7 +92,7 @@ def test_errors_of_the_rows_are_said_at_the_driver_with_the_column(spark):
     assert [row.s for row in gaps.where("abs(`s`) < double('inf')").collect()] == [0.1]  # as the message says
     refused("qid: the column 'q' has 1 row without a value .1 null.;", QueryIdError, q=["a", None, "b"])
     refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": BEST_OF_SKLEARN})
-    refused("in one partition of Spark: .*'d' stands twice in query 'a'", d=["d", "d", "d"], what={"docid": "d"})
+    refused("in one partition of Spark: .*'d' occurs twice in query 'a'", d=["d", "d", "d"], what={"docid": "d"})
     refused("query_weight: found several within one query", w=[1.0, 2.0, 1.0], what={"query_weight": "w"})
     refused("query_weight: expected finite numbers", w=[0.0, 0.0, 0.0], what={"query_weight": "w"})
     refused(

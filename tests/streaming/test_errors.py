@@ -42,7 +42,7 @@ def test_the_two_ways_are_not_mixed(data):
         (lambda: rk.evaluate(frame, group=[2], **NAMES), "group= was given too"),
         (lambda: rk.evaluate(frame, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
         (lambda: rk.evaluate(frame, qid="query", relevance="label"), "score: expected the name of a column"),
-        (lambda: rk.evaluate(frame, **{**NAMES, "score": "none"}), "score: 'none' stands 0 times in the frame"),
+        (lambda: rk.evaluate(frame, **{**NAMES, "score": "none"}), "score: 'none' occurs 0 times in the frame"),
         (lambda: evaluate(data, qid=[1, 2]), "qid: expected the name .* found a list"),
         (lambda: evaluate(data, query_weight=[1.0]), "query_weight: expected the name of a column .* found a list"),
         (lambda: rk.evaluate(y, score, qid="query"), "qid='query' is the name of a column"),
@@ -126,7 +126,7 @@ def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=40)
     for how, said in (
         ({"query_weight": "weight"}, r"query \d+ in .*log.parquet, row group 0: query_weight='weight': found several"),
-        ({"docid": "doc"}, r"docid='doc': document 'd' stands twice in query"),
+        ({"docid": "doc"}, r"docid='doc': document 'd' occurs twice in query"),
         ({"convention": rk.Convention.with_rules(ties="docid")}, r"ties='docid' needs docid="),
         ({"convention": "sklearn"}, r"labels? below zero"),
     ):
@@ -194,7 +194,7 @@ def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data)
         evaluate(data, folder=scores)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="holds other files"):
+    with pytest.raises(InvalidInput, match="contains other files"):
         evaluate(data, folder=tmp_path / "full")
 
 

@@ -90,7 +90,7 @@ def faults_of_a_query(rows: pa.Table, query: object):
     yield (
         changed(rows, "doc", second, doc),
         {"docid": "doc"},
-        f"docid='doc': document {doc!r} stands twice in query {str(query)!r} (rows 0 and 1, counting from",
+        f"docid='doc': document {doc!r} occurs twice in query {str(query)!r} (rows 0 and 1, counting from",
     )
     yield changed(rows, "label", second, -3), {"convention": "sklearn"}, "relevance='label': found 1 label below zero"
     tied = changed(rows, "value", second, rows["value"][first].as_py())

@@ -38,14 +38,14 @@ def ways_to_name_a_file_twice(path):
     hard = path.parent.parent / "hard.parquet"
     hard.hardlink_to(path)
     relative = os.path.relpath(path)
-    yield [path, path], "stands twice"
+    yield [path, path], "occurs twice"
     yield [str(path), relative], "are one file"
-    yield [path.as_uri(), path.as_uri()], "stands twice"
+    yield [path.as_uri(), path.as_uri()], "occurs twice"
     yield [str(path), f"{path.parent}/../{path.parent.name}/{path.name}"], "are one file"
     yield [path, link], "are one file"
     yield [hard, path], "are one file"
     yield path.parent, "are one file"
-    yield ds.dataset([ds.dataset(str(path)), ds.dataset(str(path))]), "stands twice"
+    yield ds.dataset([ds.dataset(str(path)), ds.dataset(str(path))]), "occurs twice"
 
 
 def test_a_file_that_is_named_twice_is_refused(tmp_path):
@@ -64,7 +64,7 @@ def test_row_groups_of_one_file_may_be_given_apart(tmp_path):
     given = ds.FileSystemDataset(parts, whole.physical_schema, ds.ParquetFileFormat(), whole.filesystem)
     assert to_bytes(evaluate(given)) == to_bytes(log.evaluation())
     twice = ds.FileSystemDataset([*parts, parts[1]], whole.physical_schema, ds.ParquetFileFormat(), whole.filesystem)
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="occurs twice"):
         evaluate(twice)
 
 

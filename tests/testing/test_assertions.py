@@ -13,6 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from tables import each_row
 
 import rankeval as rk
+from rankeval._display import view_of
 from rankeval.errors import CheckFailed, ConventionMismatch, InvalidInput, QueryIdError, UnknownName
 from rankeval.testing import CHECKS, assert_no_regression, assert_not_worse, assertions
 
@@ -241,7 +242,7 @@ def test_a_rate_is_given_only_if_the_test_has_the_power_of_t(test, known):
     ):
         assert np.isfinite(check.table["rate"][0]) == known
         assert (check.rows()[0]["verdict"].count("(") == 1) == known
-        assert ("\N{EN DASH}" in str(check)) != known
+        assert ("\N{EN DASH}" in view_of(check).to_text(width=None)) != known
 
 
 def test_hostile_ids_stay_in_their_row():

@@ -387,7 +387,7 @@ def with_piece(run: Any, node: Node) -> str:
     elif taken or node.label in before:
         what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
         raise InvalidInput(
-            f"run {run_id} already holds {what} with other content",
+            f"run {run_id} already has {what} with other content",
             remedy="log this one to a run of its own or under another name",
         )
     piece = node.label

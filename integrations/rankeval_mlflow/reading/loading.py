@@ -66,7 +66,7 @@ def held_instead(run: Any) -> str:
     tags = run.data.tags
     held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
     nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
-    return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
+    return f"it is a run of kind {kind!r}, and has {held}{nested}: load(run, label)"
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
             if f"{within}/{RECORD}" in manifest["files"]:
                 return manifest, within
-    raise InvalidInput(f"run {run.info.run_id} holds no result {label!r}; {held_instead(run)}")
+    raise InvalidInput(f"run {run.info.run_id} has no result {label!r}; {held_instead(run)}")
 
 
 def record_within(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Record:
@@ -370,7 +370,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
         result = _of_record(client, run, *_record_in(client, run, label))
         if not isinstance(result, Comparison):
             raise InvalidInput(
-                f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}"
+                f"run {run.info.run_id} has no comparison {label!r}; {held_instead(run)}"
             )
         return result
 

@@ -31,7 +31,7 @@ def test_a_saved_result_becomes_a_run_once_and_another_of_its_label_is_refused(s
     assert (run.info.run_name, run.data.metrics["AP"]) == ("first", first.aggregate()["AP"])
     assert rkm.load(run.info.run_id).per_query.equals(first.per_query)
     pushed("first", "--run", run.info.run_id)
-    with pytest.raises(InvalidInput, match="already holds an evaluation of role 'test' with other content"):
+    with pytest.raises(InvalidInput, match="already has an evaluation of role 'test' with other content"):
         pushed("other", "--run", run.info.run_id)
     (again,) = client.search_runs([experiment])
     assert again.data.metrics == run.data.metrics

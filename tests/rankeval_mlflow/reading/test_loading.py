@@ -114,9 +114,9 @@ def test_comparisons_over_collections_and_of_records_come_back(small, systems, a
 
 def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems, small):
     run = rkm.log(rk.compare(systems, baseline="bm25"), name="final", report=False)
-    with pytest.raises(InvalidInput, match=r"holds no result 'comparison'; .* and holds 'final'"):
+    with pytest.raises(InvalidInput, match=r"has no result 'comparison'; .* and has 'final'"):
         rkm.load_comparison(run)
-    with pytest.raises(InvalidInput, match=r"holds no result 'comparison'; .*'evaluation', and holds 'dev'"):
+    with pytest.raises(InvalidInput, match=r"has no result 'comparison'; .*'evaluation', and has 'dev'"):
         rkm.load_comparison(rkm.log(small(), report=False))
     with pytest.raises(InvalidInput, match=r"has no evaluation; .* 'comparison', and holds 'final'"):
         rkm.load_evaluation(run)
