@@ -86,8 +86,8 @@ of these rates.
 UNPROMISED = """\
 ### Rates above the level
 
-All rates above {bound} of the tests `t`, `randomization` and `bootstrap`, of the claims that they test, of max-T, and of
-Holm, whose rates are Bonferroni's too. Each cell shows the side with the greatest rate, in percent:
+All rates above {bound} of the tests `t`, `randomization` and `bootstrap`, of the claims that they test, of max-T, and
+of Holm, whose rates are Bonferroni's too. Each cell shows the side with the greatest rate, in percent:
 """
 
 REMEDIES = """\

@@ -270,13 +270,14 @@ def block() -> str:
 
 
 INTRODUCTION = """\
-**Positives only.** Collections in the shape of public ones are registered. They come back in part, among as many other
-queries, with features and 20 unjudged candidates a query, or under new ids. The cells show how many of {n} are refused:
-before relevant documents counted as evidence / now.
+**Positives only.** We registered collections in the shape of public ones. Then their queries came back: whole or in
+part, among as many other queries, with features and 20 unjudged candidates for each query, or under new ids. The cells
+show how many of {n} are refused: before relevant documents counted as evidence / now.
 """
 
 FOREIGN = """\
-**Other data.** None of it is the registered collection: by chance or by nature it has the same ids, items or users.
+**Other data.** None of these is the registered collection. By chance or by nature they have the same ids, items or
+users.
 """
 
 
