@@ -120,16 +120,13 @@ def suggest(template: str, values: Mapping[str, Any]) -> None:
         value = values.get(name, name.upper()) if name else ""
         several = value if isinstance(value, list) else [name.upper() if value is None else value]
         words += [shlex.quote(visible(f"{before}{each}")) for each in several]
-    text = " ".join(words)
     limit = (room() or 80) - len("next: ")
+    text = " ".join(word.replace(" ", "\0") for word in words)  # no line ends within a word
+    lines = [text]
     if len(text) > limit:
-        lines = [""]
-        for word in words:
-            if lines[-1] and len(lines[-1]) + len(word) + 3 > limit:
-                lines.append("")
-            lines[-1] += f" {word}" if lines[-1] else word
-        text = " \\\n      ".join(lines)
-    tell(f"next: {text}", to_stderr=True, fill=False)
+        lines = textwrap.wrap(text, limit - 2, break_long_words=False, break_on_hyphens=False)
+    joined = " \\\n      ".join(lines).replace("\0", " ")
+    tell(f"next: {joined}", to_stderr=True, fill=False)
 
 
 def from_here(place: str) -> str:
