@@ -5,7 +5,7 @@
 
 A trial draws data, cross-validates a small ranker on it, and asks `CrossValidation.diagnose`. In a world of one check a
 fault of its kind is planted; in a clean world nothing is wrong, and whatever any check finds is a false alarm. The
-script writes tests/calibration/fit_rates.json and, from it, the table in examples/guides/cross_validation.md.
+script writes tests/calibration/fit_rates.json and, from it, the tables in examples/guides/fit_checks.md.
 """
 
 from __future__ import annotations
