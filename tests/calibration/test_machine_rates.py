@@ -103,7 +103,7 @@ def test_near_a_ceiling_intervals_hold_more_often_than_those_of_people():
 
 def test_the_note_on_few_queries_has_the_figures_of_the_guides_table():
     of = {n: [round(100 * MEASURED[world, n]["held"]) for world in TOLD] for n in (10, 25)}
-    said = "held in {} to {} % of trials with 10 queries, in {} to {} % with 25"
+    said = "covered the value in {} to {} % of trials with 10 queries, in {} to {} % with 25"
     assert said.format(*(end(of[n]) for n in of for end in (min, max))) in FEW_NOTE
     least = min(TOLD, key=lambda world: MEASURED[world, 25]["held"])
     assert least in CEILINGS
