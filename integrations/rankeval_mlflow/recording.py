@@ -405,8 +405,8 @@ def log_ranker(
         Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a
         served model puts columns in order and leaves others out, such as ``qid``; and the saved
         model must give the same scores. The first three rows are kept as the input example, which
-        everybody sees who sees the model. Columns of categories are coded by the categories of
-        ``fit``, from texts too; if the ranker is not a QueryRanker, by those of X. Whole numbers
+        everybody with access to the model sees. Columns of categories are coded by the categories
+        of ``fit``, from texts too; if the ranker is not a QueryRanker, by those of X. Whole numbers
         and truth values may be missing in a request if the ranker scores that, whether X has gaps
         or not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns
         by their place, not by name: a frame in another order than that of ``fit`` gets other

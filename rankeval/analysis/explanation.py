@@ -75,7 +75,7 @@ _VAGUE = 0.01
 @escaping
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Displayed):
-    """The rules that give the one value, and those that give the other.
+    """The rules that give the first value, and those that give the second.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Explanation(Displayed):
     sentence : str
         The same in words, with the presets that give each number.
     alternatives : tuple of tuple of str
-        Other sets of the same size that turn the one number into the other as well.
+        Other sets of the same size that also turn the first number into the second.
 
     Examples
     --------

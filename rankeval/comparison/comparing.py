@@ -107,7 +107,7 @@ def compare(
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that the systems share. Sums such as NumRel are
-        compared only if asked for, and so are the columns relevant, retrieved, tied, judged and
+        compared only if you name them, and so are the columns relevant, retrieved, tied, judged and
         weight of frames. Geometric means are compared on their log scale.
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt",
@@ -132,10 +132,11 @@ def compare(
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
     unseen : int, default 1
         Number of queries that "not_worse" and "equivalent" add to those seen, in each collection or
-        slice. They lost (for the other side of "equivalent": gained) all that a query can: the
-        declared range of the measure, else the greatest score of the baseline. Without them, a
-        breakage of few queries that no query here shows is taken for none. With ``groups`` these
-        are groups. 0 is the plain test, for comparison with other programs.
+        slice. Each counts as if it had lost all that a query can lose (for the other side of
+        "equivalent": gained): the declared range of the measure, or the greatest score of the
+        baseline if there is no range. Without them, the test would assume that no query is broken
+        which is not among those seen. With ``groups`` these are groups. 0 is the plain test, for
+        comparison with other programs.
     by : Series or mapping by query id, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared
         on each of its values with 5 queries or more, and ``interaction`` tests whether the
@@ -197,8 +198,8 @@ def compare(
         If there are fewer than two systems, queries or groups, each query is a group of its own, a
         score is not finite, weights of queries differ between systems, one query carries more than
         half of the weight, the test is not defined for weights, a claim that has a direction has no
-        baseline or a column whose direction is not known, or systems without unjudged documents are
-        asked of scores that do not know them.
+        baseline or a column whose direction is not known, or ``unjudged="skip"`` is given for
+        scores without judgments.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 

@@ -311,7 +311,7 @@ class Comparison(Displayed, ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If the rope is negative, if the signed rank test is asked of folds, if it is not known
+            If the rope is negative, if the signed rank test is requested for folds, if it is not known
             which values of a column are better, or as in `effects`.
         UnknownName
             If there is no such method.
@@ -592,7 +592,8 @@ class Comparison(Displayed, ComparisonRecord):
             "ranks": the ranks that each system may have, see `ranks`. "queries": the differences of
             one system query by query. "tradeoff": the differences by two measures with their joint
             regions, see `tradeoff`; hollow points are dominated. By default "queries" if a system
-            is given, else "forest" if there are several collections or slices, else "intervals".
+            is given, "forest" if there are several collections or slices, and otherwise
+            "intervals".
         system : str, optional
             Draw this system only.
         baseline : str, optional
@@ -690,7 +691,8 @@ class Comparison(Displayed, ComparisonRecord):
         Parameters
         ----------
         role : str, optional
-            The role of the data. By default "test" if a guard opened the comparison, else "dev".
+            The role of the data. By default "test" if a guard opened the comparison, otherwise
+            "dev".
         data : LoggedData, RankingData or str, optional
             The data set, or its name. The digests of the judgments identify it in any case.
 

@@ -277,10 +277,10 @@ def evaluate(
 
         Beside the judgments of a collection, ``ranking`` may also be a search: a function of the
         text of a query, or an object with a method ``transform`` or ``search``, as in
-        `rankeval.retrieve`. It is asked each of the ``queries``.
+        `rankeval.retrieve`. It is called with each of the ``queries``.
 
         With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a
-        row for each ranked document, and there is no ``ranking``. See `evaluate_dataset` for
+        row for each ranked document, and ``ranking`` is left out. See `evaluate_dataset` for
         Parquet that is larger than memory.
     qid : array of shape (n_rows,), or str, optional
         The query of each row, ids of any type; the name of its column in a frame.
@@ -303,7 +303,7 @@ def evaluate(
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
     exclude_self : bool, default False
-        Leave documents out of ranking and judgments whose id is that of their query: the rule
+        Leave out of ranking and judgments the documents whose id is that of their query: the rule
         ``own_document="exclude"`` of a convention. In BEIR's Quora and ArguAna each query is a
         document of the collection, and finds itself first. ``notes`` has their number, and
         ``excluded`` the queries that have no other document. Arrays and frames need ``docid``.
@@ -313,7 +313,7 @@ def evaluate(
     n_items, n_sampled : int, optional
         The number of all items, and of those sampled for each list beside its relevant ones, as
         recommenders are often evaluated. The result keeps them and a note goes with the numbers,
-        since such means are not those of a ranking of all items.
+        since such means differ from those of a ranking of all items.
         `rankeval.analysis.corrected_for_sampling` estimates these. Evaluations of other samples are
         not compared.
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional

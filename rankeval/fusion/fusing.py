@@ -138,8 +138,8 @@ def fuse(
         If the method or the norm does not exist.
     InvalidInput
         If there are fewer than two runs, a run has a document twice in a query, an option does not
-        belong to the method, or the weights do not fit the runs. Also if the norm "max" meets
-        negative scores only.
+        belong to the method, or the weights do not fit the runs. It is also raised if the norm
+        "max" meets negative scores only.
 
     Notes
     -----

@@ -269,7 +269,7 @@ class Decision(Displayed):
 
     @property
     def counted(self) -> str:
-        """Which decision of the budget it is; one that is free is none, and says how many are left."""
+        """Which decision of the budget it is; if it was free, how many are left."""
         if not self.is_new:
             over = (
                 f", and {self.n_over} over the budget: its level is exceeded" if self.n_over else ""

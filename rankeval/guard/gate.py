@@ -191,7 +191,7 @@ class Gate(Displayed):
 
     @property
     def baseline(self) -> str:
-        """The system that the next candidate is compared with: the one accepted last, else the declared one."""
+        """The system that the next candidate is compared with: the last accepted, or else the declared one."""
         return self._now.standard.name
 
     def decisions(self) -> pd.DataFrame:

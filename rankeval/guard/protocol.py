@@ -145,8 +145,8 @@ class Guard(Displayed):
             The texts of the queries. They identify a query under any id, in data that has its texts
             too, as ``rk.evaluate(queries=texts)`` and the runs of ``rk.text`` do.
         supersedes : RegisteredCollection or str, optional
-            The collection that this one takes the place of, if the set of queries, many labels or
-            the name changed. Queries with the same id count as the same.
+            The collection that this one replaces, if the set of queries, many labels or the name
+            changed. Queries with the same id count as the same.
         effect : float, optional
             The difference that you want to find, in units of the measure. If there are too few
             queries to find it, a warning says how many are needed.
@@ -208,8 +208,8 @@ class Guard(Displayed):
             One system or more: name -> scores of shape (n_rows,) in the order of the registered
             rows, a fitted model that predicts them, or a run if judgments are registered. The
             model's ``predict`` is called now, with ``qid`` if it takes that. With ``folds``,
-            estimators, fitted or not: give each a ``random_state``, else its output is a new one,
-            and a new look, each time.
+            estimators, fitted or not. Give each a ``random_state``; otherwise its output is a new
+            one, and a new look, each time.
         folds : int, splitter, iterable of (train, test) or array of shape (n_rows,), optional
             Make the plan a benchmark over folds: a number of folds of `rankeval.QueryKFold`; any
             splitter of scikit-learn or rankeval, applied to queries; the row numbers of each part;
@@ -499,7 +499,7 @@ class Guard(Displayed):
         other: str | os.PathLike[str] | None = None,
         strict: bool = False,
     ) -> bool:
-        """Return whether the ledger is whole: no entry or file altered, none missing.
+        """Return whether the ledger is whole: no entry or file was altered or is missing.
 
         To detect entries cut off at the end, it compares the ledger with earlier heads: the last
         one that this process saw, those given here, and those of another copy.

@@ -467,7 +467,7 @@ def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
     text = str(value)
     if len(text) > 40:
         text = f"{text[:37]}..."
-    problem = f"row {row} is {text}, which does not fit into {holder}"
+    problem = f"row {row} is {text}, which {holder} cannot represent"
     remedy = "subtract or divide by the same number everywhere"
     raise InvalidInput(problem, argument=name, remedy=remedy)
 

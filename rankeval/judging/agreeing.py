@@ -81,7 +81,7 @@ class Agreement(Recorded):
         Indexed by qid: n_items and each coefficient within the topic; missing if it is undefined
         there.
     confusion : DataFrame
-        Of two judges: how many documents have each grade of the first (rows) and of the second
+        For two judges, the number of documents by the grade of the first (rows) and of the second
         (columns). Of more: the coincidences of Krippendorff, symmetric, in which a document counts
         as many times as it has labels.
     disputed : DataFrame

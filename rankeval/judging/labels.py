@@ -220,22 +220,23 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     -----
     Judges must err independently. Two prompts of one model share errors, outvote a better judge, and are then estimated
     to be right. A note names such judges, of at most 20, by the documents that all judges labelled. For each group of
-    an average linkage by disagreement, let ``a`` be the documents on which its m judges differ, and ``c`` those on
-    which they are of one mind and another judge differs. If no judge errs more than 3 times as often as another,
-    ``a`` is binomial of ``a + c`` with a chance of m / (m + 3) or more: the note appears if a
-    p-value is below .05 / (number of judges // 2) for each other judge. With two or more others, it
-    appears only if the group agrees significantly more than the quality of its judges explains (the
-    tetrads of the covariances), so that it is not the better judges who are named. With three
-    judges, labels cannot distinguish two who share errors from two who are far better than the
-    third. Documents are taken as independent. In 2,000 simulations each, with three to six judges
-    of equal and unequal quality who err independently, somebody was named in 3.8 % at most.
+    an average linkage by disagreement, let ``a`` be the documents on which its m judges differ, and
+    ``c`` those on which they agree and another judge differs. If no judge errs more than 3 times as
+    often as another, ``a`` is binomial of ``a + c`` with a chance of m / (m + 3) or more: the note
+    appears if a p-value is below .05 / (number of judges // 2) for each other judge. With two or
+    more others, it appears only if the group agrees significantly more than the quality of its
+    judges explains (the tetrads of the covariances), so that the better judges are not the ones
+    that are named. With three judges, labels cannot distinguish two who share errors from two who
+    are far better than the third. Documents are taken as independent. In 2,000 simulations each,
+    with three to six judges of equal and unequal quality who err independently, somebody was named
+    in 3.8 % at most.
 
     The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with
     the shares of the labels, adds a tenth of a label to each cell of a judge's table and to each
     grade's total, and takes grades as unordered. It finds judges who answer at random or the wrong
     way round if most others are good: with 20 % of judges wrong four times out of five, and the
     others right four times out of five, five labels a document give .94 where the majority gives
-    .81. With judges who are all weak it loses, since its guess of who is good is noise.
+    .81. If all judges are weak it is worse, since its guess of the good ones is noise.
 
     Examples
     --------

@@ -546,7 +546,7 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     FileFormatError
         If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is
         not on the sheet of this judge (an unknown query or document), has two labels, or has a
-        label outside the scale. The message has the file and the line. Also if
+        label outside the scale; the message has the file and the line. It is also raised if
         ``sheets.json`` was changed.
     InvalidInput
         If there are no sheets or no labels, or a sheet is missing or has another name than it was

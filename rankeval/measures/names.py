@@ -112,7 +112,7 @@ def measures(
     specs: str | Measure | LabelledMeasure | Iterable[str | Measure | LabelledMeasure],
     convention: str | Convention | None = None,
 ) -> list[LabelledMeasure]:
-    """Return each measure asked for once, with the name by which it was asked for.
+    """Return each requested measure once, with the name by which it was requested.
 
     A function that takes ``measures=`` calls this once and hands the result on: measures that are
     already read pass through with their names.

@@ -154,8 +154,8 @@ def dev_test_split(
     test_name : str, optional
         The name of the registered test part.
     supersedes : RegisteredCollection or str, optional
-        The registered test part that this one takes the place of, as in `Guard.register`: if
-        queries were added, the one before, also under the same name.
+        The registered test part that this one replaces, as in `Guard.register`. If queries were
+        added, it is the one before, even under the same name.
 
     Returns
     -------
@@ -165,9 +165,9 @@ def dev_test_split(
     Raises
     ------
     InvalidInput
-        If y is missing, the share is not between 0 and 1, or one part would be empty. Also if only
-        one of ``times`` and ``test_from`` is given, they come with a share or a salt, or a time is
-        missing or of another kind; or if ``supersedes`` is given without a guard.
+        If y is missing, the share is not between 0 and 1, one part would be empty, only one of
+        ``times`` and ``test_from`` is given, they come with a share or a salt, a time is missing or
+        of another kind, or ``supersedes`` is given without a guard.
     QueryIdError
         If the query of each row is not known.
     LedgerError

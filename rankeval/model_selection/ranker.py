@@ -222,9 +222,9 @@ class QueryRanker(BaseEstimator):
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they
             differ within a query and the library takes none by row, or nothing is learnt from
-            ``position``. Also if ``eval_set`` has other columns than X, or nothing says when to
-            stop on it; or if a booster's library refuses a label, the size of a query, or the name
-            or type of a column.
+            ``position``. It is also raised if ``eval_set`` has other columns than X, or nothing
+            says when to stop on it; or if a booster's library refuses a label, the size of a query,
+            or the name or type of a column.
         UnusableRowsRefusal
             If a booster's library refuses such rows inside a search of scikit-learn that does not
             vary its objective.

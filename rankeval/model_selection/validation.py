@@ -171,7 +171,7 @@ def cross_validate(
         of the estimator and of those in it whose names end in random_state, random_seed or seed
         get the seed. Folds do not change. ``.evaluation`` has the mean over seeds of each query's
         score, ``.seeds`` the aggregates of each seed, and `rankeval.compare` says whether a
-        difference is more than seeds alone move.
+        difference is larger than seeds alone would cause.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def cross_validate(
         If the query of each row is not known.
     InvalidInput
         If a split has rows of one query on both sides, there is no split, or a measure cannot be
-        computed from rows. If seeds are asked of an estimator without a parameter for them, or
+        computed from rows; or if seeds are given for an estimator without a parameter for them, or
         there are fewer than two.
     UnknownName
         If a measure, the convention or a rule does not exist.

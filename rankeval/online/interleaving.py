@@ -59,7 +59,7 @@ class Interleaved(Displayed):
     ids : tuple of str or int
         The documents to show, from the top.
     credits : mapping of str to tuple of int or Fraction
-        Of each ranking, the credit that it gets for a click on each document, 0 to 1. Of balanced
+        For each ranking, the credit that it gets for a click on each document, 0 to 1. With balanced
         interleaving, the rank of each document in it, 0 if it does not have it: there the ranks of
         all clicked documents count together.
     impression : str or int

@@ -255,9 +255,9 @@ def propensities(
         too small: a note counts their clicks.
     n_resamples : int, default 200
         Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the
-        log has 50 or more, else queries if it has 50 or more, else impressions; a note says which.
-        "em" has no intervals, and neither has a log of so few clicks that samples do not link the
-        positions.
+        log has 50 or more; otherwise queries if it has 50 or more; otherwise impressions. A note
+        says which. "em" has no intervals, and neither has a log of so few clicks that samples do
+        not link the positions.
     rng : int, Generator or None, default 0
         Seed of the bootstrap.
 
@@ -524,8 +524,8 @@ def counterfactual(
     ------
     InvalidInput
         If the measure is not linear in the gains, as nDCG, AP and RR: an unbiased gain then gives a
-        biased measure. Also if a score is missing, an item was clicked at a position without a
-        propensity, or the log has counts.
+        biased measure. It is also raised if a score is missing, an item was clicked at a position
+        without a propensity, or the log has counts.
 
     Warns
     -----
@@ -692,8 +692,8 @@ def policy_value(
         average of an item from the target policy in the same place. The model must be fitted to
         other data.
     unit : array of shape (n_items,), optional
-        The user of each item. The interval then is for independent users, else for independent
-        items.
+        The user of each item. The interval then is for independent users, and otherwise for
+        independent items.
 
     Returns
     -------
@@ -705,7 +705,7 @@ def policy_value(
     ------
     InvalidInput
         If lengths differ, a number is missing, or a propensity is not in (0, 1]: the message names
-        the row. Also if an item has no unit, or there is one unit alone.
+        the row. It is also raised if an item has no unit, or there is only one unit.
     UnknownName
         If there is no such estimate.
 

@@ -50,6 +50,9 @@ FLAT = 1e-9
 _RISES = (4, -12, 16, -24, 28, -36, 40, -48, 52, -60)
 """Heights of a name over its point in points, tried in turn."""
 
+_LEADER = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkB": 4}
+"""The line from a name to its point."""
+
 Box = tuple[float, float, float, float]
 """Left, lower, right and upper end."""
 
@@ -494,18 +497,12 @@ def regions(frame: pd.DataFrame, labels: Sequence[str], caption: str) -> Figure:
 
 def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
     """Write the name of each point beside it, where it covers neither a point nor another name."""
-    names = [
-        axes.annotate(
-            shown_name(row["system"], LONGEST_NAME),
-            (row["difference_x"], row["difference_y"]),
-            xytext=(6, 4),
-            textcoords="offset points",
-            fontsize=8.5,
-            parse_math=False,
-            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkB": 4},
-        )
-        for row in frame.to_dict("records")
-    ]
+    names = []
+    for row in frame.to_dict("records"):
+        point = row["difference_x"], row["difference_y"]
+        name = shown_name(row["system"], LONGEST_NAME)
+        options = {"textcoords": "offset points", "fontsize": 8.5, "parse_math": False}
+        names.append(axes.annotate(name, point, (6, 4), arrowprops=_LEADER, **options))
     figure.draw_without_rendering()  # the layout says where the points are
     scale = figure.dpi / 72
     points = axes.transData.transform([name.xy for name in names]) / scale

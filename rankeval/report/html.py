@@ -275,7 +275,7 @@ def report_for_judging(
     Raises
     ------
     InvalidInput
-        If one of them is no result with a table.
+        If one of them is not a result with a table.
     """
     listed = _listed(results)
     if len(listed) != 1 or not isinstance(listed[0], Comparison):
@@ -324,7 +324,7 @@ def report_for_queries(
     means over all queries and a list of those shown. It has for each query its scores and the first
     documents of each ranking: rank, grade or "unjudged", id, score, and the parts of the text
     around the words of the need, which are marked. Relevant documents that no ranking shows can be
-    unfolded below. Of two systems the page shows how each document moved. A document that nearly
+    unfolded below. For two systems, the page shows how each document moved. A document that nearly
     repeats one above it is marked: a reader who saw that one gains nothing.
 
     Parameters
@@ -343,9 +343,9 @@ def report_for_queries(
     needs : mapping, Series, frame or path, optional
         The texts of queries by id. Without one, a document has its first words.
     queries : int, or ids of queries, or mask
-        How many queries; or which, as in `Evaluation.subset`. Of two systems two fifths are the
-        greatest losses, two fifths the greatest gains, and the others are drawn at random. Of one
-        system they are the worst, the best and random ones. If lower is better (ARP), the highest
+        How many queries; or which, as in `Evaluation.subset`. For two systems, two fifths are the
+        greatest losses, two fifths the greatest gains, and the others are drawn at random. For one
+        system, they are the worst, the best and random ones. If lower is better (ARP), the highest
         scores are the worst.
     measure : str or Measure, optional
         The measure that chooses; by default the first that the evaluations share.

@@ -73,15 +73,15 @@ class Record(Displayed):
     series : mapping of str to mapping of int to float
         Numbers by step, such as the fold.
     tables : mapping of str to DataFrame
-        The tables; of a folder each is read when it is asked for.
+        The tables; those in a folder are read when they are first used.
     files : mapping of str to bytes
-        The files by path; of a folder each is read when it is asked for.
+        The files by path; those in a folder are read when they are first used.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     text : str
         The result in Markdown, for people.
     facts : mapping of str to object
-        Values that JSON has, which the result is made of again.
+        Values that JSON has, from which the result is made again.
     tags : mapping of str to str
         Short facts for lists, such as the standing of a comparison.
     data : tuple of LoggedData

@@ -167,8 +167,8 @@ class _Ranker(BaseEstimator):
         Raises
         ------
         InvalidInput
-            If a parameter is refused, an id is repeated, a text is none, a frame has no ids, or no
-            document has a term.
+            If a parameter is refused, an id is repeated, a value is not text, a frame has no ids,
+            or no document has a term.
         """
         self._check()
         texts = as_texts(docs, "docs", "docid")

@@ -364,9 +364,9 @@ def test_comparisons_survive_pickle_and_json():
             assert str(again) == str(found)
             assert again.settings.rng == found.settings.rng
     assert Comparison.from_json(found.to_json()).evaluations == {}
-    with pytest.raises(InvalidInput, match="no comparison"):
+    with pytest.raises(InvalidInput, match="this comparison is of another version"):
         Comparison.from_json('{"format": "other"}')
-    with pytest.raises(InvalidInput, match=r"comparison/1' .* another version wrote it: compare the systems again"):
+    with pytest.raises(InvalidInput, match=r"comparison/1', .*another version wrote it: compare the systems again"):
         Comparison.from_json('{"format": "rankeval.comparison/1"}')
 
 

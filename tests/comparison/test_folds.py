@@ -161,5 +161,5 @@ def test_effects_and_posteriors_are_those_of_folds_and_kept_in_json(evaluations)
             one.bayes(rope=0.01, method="signed_rank")
     pd.testing.assert_frame_equal(back.effects, found.effects)
     broken = found.to_json().replace('"systems": [', '"systems": ["more",')
-    with pytest.raises(InvalidInput, match="no whole comparison"):
+    with pytest.raises(InvalidInput, match="not a whole comparison"):
         rk.Comparison.from_json(broken)

@@ -127,9 +127,9 @@ def test_the_error_names_the_key(place, value):
 
 def test_the_error_says_what_was_found():
     saved = json.loads(compared("baseline").to_json())
-    with pytest.raises(InvalidInput, match="no whole comparison: unit is 7; expected a value such as"):
+    with pytest.raises(InvalidInput, match="not a whole comparison: unit is 7; expected a value such as"):
         rk.Comparison.from_json(with_value(saved, ("unit",), 7))
-    with pytest.raises(InvalidInput, match="no whole comparison"):
+    with pytest.raises(InvalidInput, match="not a whole comparison"):
         rk.Comparison.from_json(with_value(saved, ("table", "ties"), [0]))
     del saved["unit"]
     with pytest.raises(InvalidInput, match="keys are missing or unknown: 'unit'"):

@@ -148,8 +148,7 @@ def test_every_opened_plan_has_means(guard):
 
 def test_the_command_line_prints_it(opened, capsys):
     """As a table, as JSON that reads back, and as csv with every digit."""
-    from rankeval.cli.output import Format
-    from rankeval.cli.output import print_result
+    from rankeval.cli.output import Format, print_result
 
     print_result(opened, Format.table)
     assert opened.headline in capsys.readouterr().out

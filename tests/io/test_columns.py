@@ -78,7 +78,7 @@ def test_what_would_wrap_or_be_rounded_is_refused(make):
     """A label of 2^64 - 1 gave nDCG .25 where .5 is right; a score of it made the best document the worst."""
     column, shown = BEYOND[make]
     for y, score, name in ((column, [1, 2], "truth"), ([1, 0], column, "ranking")):
-        with pytest.raises(InvalidInput, match=f"^{name}: row 1 is {shown}.*does not fit into .*; subtract"):
+        with pytest.raises(InvalidInput, match=f"^{name}: row 1 is {shown}.*cannot represent; subtract"):
             rk.evaluate(y, score, qid=[0, 0])
     with pytest.raises(InvalidInput, match=f"^column relevance: row 1 is {shown}"):
         rk.Qrels(["q", "q"], ["a", "b"], column)
@@ -223,7 +223,9 @@ def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, 
         try:
             expected = getattr(kind.from_dict({"q": dict(zip("ab", pair, strict=True))}), value)
         except InvalidInput:
-            with pytest.raises(FileFormatError, match=rf"f.*, line \d, column {value}: .*found '?-?\d+'?; a 64-bit"):
+            with pytest.raises(
+                FileFormatError, match=rf"f.*, line \d, column {value}: .*found '?-?\d+'?; it must fit a 64-bit"
+            ):
                 kind.read(tmp_path / name)
             continue
         found = getattr(kind.read(tmp_path / name), value)

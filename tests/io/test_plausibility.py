@@ -259,7 +259,7 @@ def test_the_table_with_tabs_is_another_file(tmp_path: Path, name):
 def test_columns_that_may_be_swapped_are_noted(tmp_path: Path):
     """Iterations that differ, and documents called like judges: nothing in the rows decides."""
     (tmp_path / "small").write_text("1\td1\t1\t1\n1\td2\t2\t4.5\n2\td1\t0\t2\n")
-    assert "say format='ir_datasets'" in rk.Qrels.read(tmp_path / "small").notes[0]
+    assert "give format='ir_datasets'" in rk.Qrels.read(tmp_path / "small").notes[0]
     assert rk.Qrels.read(tmp_path / "small", "ir_datasets").docid.to_pylist() == ["d1", "d2", "d1"]
     assert rk.Qrels.read(tmp_path / "small", "trec").notes == ()
 

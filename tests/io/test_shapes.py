@@ -236,9 +236,9 @@ def test_an_empty_list_retrieved_nothing():
 @each_row(
     ("content", "problem"),
     [
-        ('{"q": {"a": 1, "b": 2, "a": 3}}', "the key 'a' stands twice"),
-        ('{"q": {"a": 1}, "p": {}, "q": {"b": 1}}', "the key 'q' stands twice"),
-        ('{"q": ["a", "a"]}', "document 'a' stands twice"),
+        ('{"q": {"a": 1, "b": 2, "a": 3}}', "the key 'a' occurs twice"),
+        ('{"q": {"a": 1}, "p": {}, "q": {"b": 1}}', "the key 'q' occurs twice"),
+        ('{"q": ["a", "a"]}', "document 'a' occurs twice"),
         ('{"q": {"a": 1}', "Expecting ',' delimiter"),
         ('{"q": {"a": 1}} {"p": {"a": 1}}', "Extra data"),
         ('{"q": {"a": NaN}}', "query 'q', document 'a', column score: expected a finite number"),

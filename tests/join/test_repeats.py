@@ -1,4 +1,4 @@
-"""A document that stands twice is refused; "keep one of them" is said only of rows that say the same."""
+"""A document that occurs twice is refused; "keep one of them" is said only of rows that say the same."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_tables_name_the_column_that_tells_rows_apart(tmp_path: Path, suffix):
 
 def test_rows_of_arrays_differ_in_label_or_score():
     for y, score, remedy in (([1, 1], [2, 2], "keep one of them"), ([1, 0], [2, 2], "they differ (truth 1 and 0)")):
-        with pytest.raises(InvalidInput, match="stands twice") as caught:
+        with pytest.raises(InvalidInput, match="occurs twice") as caught:
             rk.evaluate(y, score, qid=["q", "q"], docid=["a", "a"])
         assert caught.value.remedy.startswith(remedy)
 

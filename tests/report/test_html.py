@@ -331,10 +331,13 @@ def test_minus_and_percent_have_one_spelling_on_a_page():
 
 
 def test_a_long_note_is_one_line_and_its_details_are_folded():
-    note = "the first clause says it; " + "the second one explains it at length, " * 5
+    note = "the first clause of the note says it; " + "the second one explains it at length, " * 5
     noted = with_notes(facts().comparison, note)
     page = report_for_experiment(facts(comparison=noted))
-    assert f'<details class="soft said"><summary>the first clause says it ...</summary>{note}.</details>' in page
+    assert (
+        f'<details class="soft said"><summary>the first clause of the note says it ...</summary>{note}.</details>'
+        in page
+    )
 
 
 def test_texts_of_queries_are_beside_their_ids_and_stay_text():

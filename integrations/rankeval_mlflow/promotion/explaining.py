@@ -117,7 +117,7 @@ def why(
         The alias.
     log : bool, default False
         Whether to write the answer to the description of the version in MLflow, with links to the
-        records. It takes the place of an earlier answer there; text of yours stays.
+        records. It replaces an earlier answer there; your own text stays.
     uri : str, optional
         The tracking store; by default MLflow's own setting.
 
