@@ -98,14 +98,14 @@ def test_near_a_ceiling_intervals_hold_more_often_than_those_of_people():
     )
     said = f"contain the truth in {' to '.join(ours)} % of the trials, and people's own in {' to '.join(people)} %"
     assert said in " ".join(GUIDE.read_text("utf-8").split())
-    assert f"(there people alone in {' to '.join(people)} %, which is not better)" in FEW_NOTE
+    assert f"(there people alone in {' to '.join(people)} %, so they are no better)" in FEW_NOTE
     for row in (of for of in MEASURED.values() if of["world"] in CEILINGS):
         assert row["held"] > max(row["held_people"], row["held_advised"])
 
 
 def test_the_note_on_few_queries_has_the_figures_of_the_guides_table():
     of = {n: [round(100 * MEASURED[world, n]["held"]) for world in TOLD] for n in (10, 25)}
-    said = "covered in {} to {} % of trials with 10 queries, in {} to {} % with 25"
+    said = "covered the value in {} to {} % of trials with 10 queries, in {} to {} % with 25"
     assert said.format(*(end(of[n]) for n in of for end in (min, max))) in FEW_NOTE
     least = min(TOLD, key=lambda world: MEASURED[world, 25]["held"])
     assert least in CEILINGS
