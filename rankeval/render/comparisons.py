@@ -2,8 +2,8 @@
 
 An interval is drawn twice where it was adjusted for several comparisons::
 
-    ---====o====---      thin: adjusted, holds for all rows at once
-       ====              thick: holds for this row alone
+    ---====o====---      thin: adjusted, for all rows at once
+       ====              thick: for this row alone
 
 The matrix shows all pairs of systems at a glance, the best system in the first row.
 """
@@ -296,7 +296,7 @@ def _write_beside(axes: Axes, x: float, place: float, text: str, **options: Any)
 
 
 MOST_SIGNED = 24
-"""Up to this many systems the cells hold signs, which are read without colour."""
+"""Up to this many systems the cells have signs, which are read without colour."""
 
 FAINTEST = 0.35
 """Strength of the colour for one sign, if there are more; that of the most signs is 1."""
