@@ -25,6 +25,7 @@ from test_cli_help import commands
 import rankeval as rk
 from rankeval import cli
 from rankeval.cli.options import OPTIONS, PANELS
+from rankeval.cli.output import suggest
 from rankeval.render.tables import rows_to_text
 
 SPARSE = "learned-sparse-retriever-of-the-second-generation-k1=0.9-b=0.4.run"
@@ -46,7 +47,7 @@ CALLS = {
     "tests": "holm",
     "doctor": "",
     "init": f"qrels {CROSS}",
-    "run": "",
+    "run": "small.yaml",
     "push": "saved/bm25 --host files --uri pushed",
     "site": "saved --out public",
     "guard checks": "",
@@ -115,6 +116,16 @@ def write_files() -> None:
     Path("clicks.csv").write_text("impression,docid\n" + "".join(f"i{at},b\n" for at in range(9)))
 
 
+def write_experiment() -> None:
+    """Put a small experiment and its rows into the working directory."""
+    rows = {"qid": np.repeat(range(30), 4), "label": [0, 1, 2, 0] * 30, "x": np.arange(120) % 7}
+    pd.DataFrame(rows).to_parquet("small.parquet")
+    Path("small.yaml").write_text(
+        "name: small\ndata: {loader: parquet, path: small.parquet, qid: qid, label: label}\n"
+        "rankers: {plain: {estimator: sklearn.linear_model.Ridge}}\nguard: 'off'\ntracking: 'off'\n"
+    )
+
+
 @pytest.fixture
 def shell(rankeval, capsys, monkeypatch) -> Callable[[str], tuple[int, str, str]]:
     """Return a function that runs a line of a shell whose output is read by a program."""
@@ -152,6 +163,7 @@ def leaves() -> dict[str, Any]:
 def test_every_command_is_tried_at_80_columns(shell, monkeypatch):
     """Each prints its help, a result that fits, and the next command."""
     write_files()
+    write_experiment()
     monkeypatch.setenv("RANKEVAL_LEDGER", str(Path("ledger").absolute()))
     hosted = {f"mlflow {name}" for name in ON_A_SERVER}
     named = leaves()
@@ -205,6 +217,24 @@ def test_the_next_command_is_understood(line, shell):
     (words,) = words_of(err)
     assert_is_understood(words)
     assert {*line.split()} & {*words}
+
+
+def test_the_next_command_is_quoted_and_shows_no_password(capsys):
+    """A name may have spaces and line breaks, and a long command goes on in the next line."""
+    suggest(
+        "rankeval compare {qrels} {runs} --ledger {ledger} {other}",
+        {
+            "qrels": "a folder/my qrels.txt",
+            "runs": ["x" * 60, "two\nlines"],
+            "ledger": "postgresql://me:secret@host/db",
+        },
+    )
+    err = capsys.readouterr().err
+    assert "secret" not in err
+    words = shlex.split(err.replace("\\\n", ""))
+    assert words[1:5] == ["rankeval", "compare", "a folder/my qrels.txt", "x" * 60]
+    assert words[-1] == "OTHER"
+    assert all(line.endswith(" \\") for line in err.splitlines()[:-1])
 
 
 def test_programs_get_no_next_command(shell):
@@ -272,18 +302,13 @@ def test_two_long_names_that_differ_in_the_middle_stay_apart():
 
 def test_run_without_a_file_lists_the_shipped_ones(shell):
     code, out, err = shell("run")
-    assert (code, err) == (0, "next: rankeval run quickstart\n")
+    assert (code, err) == (2, "next: rankeval run quickstart\n")
     assert re.findall(r"^  (\w+) ", out, re.MULTILINE) == ["letor", "quickstart"]
 
 
 def test_a_stage_is_a_line_where_there_is_no_terminal(shell):
-    rows = {"qid": np.repeat(range(30), 4), "label": [0, 1, 2, 0] * 30, "x": np.arange(120) % 7}
-    pd.DataFrame(rows).to_parquet("rows.parquet")
-    Path("e.yaml").write_text(
-        "name: small\ndata: {loader: parquet, path: rows.parquet, qid: qid, label: label}\n"
-        "rankers: {plain: {estimator: sklearn.linear_model.Ridge}}\nguard: 'off'\ntracking: 'off'\n"
-    )
-    code, out, err = shell("run e.yaml")
+    write_experiment()
+    code, out, err = shell("run small.yaml")
     assert code == 0, err
     stages = re.findall(r"^\[(\d)/5\] (.*)$", err, re.MULTILINE)
     expected = ["loading data", "tuning plain", "opening the test part", "writing the report", "logging"]

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see
-`exits`. Each command imports what is slow to import. Its options stand in the table of `options`.
+Exit codes: 0 done, 1 refused by a gate or the guard, 2 bad use or bad input (one line to stderr);
+see `exits`. Each command imports slow modules itself. The table of `options` has its options.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from rankeval.cli.output import (
     room,
     say,
     show_progress,
+    suggest,
     tell,
 )
 
@@ -168,7 +169,8 @@ def run(
         for name, path in shipped_configs().items():
             comment = path.read_text(encoding="utf-8").lstrip("# ")
             tell(f"  {name:<12} {re.split('[.:]', comment)[0]}")
-        return {"then": "rankeval run quickstart"}
+        suggest("rankeval run quickstart", {})
+        raise typer.Exit(2)  # a script whose variable is empty must notice
     # Before the slow imports, to answer a misspelt key at once.
     checked = load_config(config, settings or ())
     from rankeval.collection.data import shares_of_empty
@@ -212,7 +214,7 @@ def init(*, files: list[Path], **arguments: Any) -> None:
 
     A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by their names
     and contents, and the guess is printed. If a guess is uncertain, you are asked, or you name the
-    column. Existing files are never overwritten: if one of the files exists, none is written.
+    column. Nothing is overwritten: if one of the files exists, none is written.
 
     For example:
         rankeval init rows.parquet

@@ -24,17 +24,21 @@ ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>
 OPENING = """\
 # Measures and conventions: who uses what
 
-`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
-measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
-different measures, the convention decides; without such a convention, the error lists the choices.
+Look up a measure, its names in other programs, or the rules behind a preset. `rankeval measures NAME` prints one
+measure. `rankeval measures --format markdown` generates this page from the declarations, and a test compares the two.
 
-A word in braces, such as `{cutoff}`, is a placeholder. Parentheses after a tool's name for a measure give the
-parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
-`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
+The name of a measure is `Family(parameter=value)@cutoff`, such as `nDCG(gain='exp')@10`. You must give parameters that
+have no default. Names of other tools work too. If tools use one name for different measures, the convention decides;
+without such a convention, the error lists the choices.
 
-Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
-many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
-standard error (`standard_errors(ev)` by query and `aggregate_errors(ev)`, both of `rankeval.evaluation`).
+A word in braces, such as `{cutoff}`, is a placeholder. The parentheses behind a tool's name for a measure give the
+parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. The names for its option
+`-m`, with a dot (`P.5`), work too.
+
+Under `ties='expected'`, a value is the mean over all orders of rows with equal scores. The column `ties` shows up to
+how many tied rows it is exact. For more tied rows, rankeval draws orders at random, with a seed that depends on the
+query's id, and estimates the standard error: `standard_errors(ev)` by query and `aggregate_errors(ev)`, both of
+`rankeval.evaluation`.
 """
 
 COLUMNS = (

@@ -321,7 +321,10 @@ def _checked(
     decisive = _in_families(decisive, "baseline" if is_loss else "measure", settings.alpha)
     means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
-    table = table.assign(gain=gains(gain), ci_low=_least_gain(gain), ci_high=-_least_gain(loss))
+    least, most = _least_gain(gain), -_least_gain(loss)
+    # Equal scores leave the upper end open where the unseen query gives a lower one.
+    most = np.where(np.isnan(most) & ~np.isnan(least), np.inf, most)
+    table = table.assign(gain=gains(gain), ci_low=least, ci_high=most)
     table["margin"], table["p_value"] = settings.margin, decisive.table["p_adjusted"]
     table["sd"] = np.concatenate([*map(_deviations, parts.scores.values(), parts.weights.values())])
     design = Design([*systems], labels, "baseline", "all")

@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTH, HEIGHT = 1000, 900
+WIDTH, HEIGHT = 1000, 840
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:

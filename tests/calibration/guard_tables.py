@@ -21,32 +21,32 @@ GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 COMMENTS = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
 
 BATCHES = """\
-**A batch against one baseline.** All systems of a batch are equally good. The cells show in how many percent of the
-batches `open` claims a difference, where 5 were asked (max-T over the batch, two-sided).
+**A batch against one baseline.** All systems of a batch are equally good. The cells show in what share of the batches,
+in percent, `open` claims a difference (max-T over the batch, two-sided at 5 %).
 """
 
 GATES = """\
-**The gate.** None of {budget} candidates is better than the baseline. The cells show how many percent of the gates
-with this budget accept one of them, where at most 5 were asked. Each candidate is tested one-sided at alpha over
-{budget}. If candidates mostly gain a little and seldom lose much, a gate errs more often than asked. The budgets of
-several gates on the same queries add up, and their decisions say so.
+**The gate.** None of {budget} candidates is better than the baseline. The cells show in what share of the gates with
+this budget, in percent, at least one of them is accepted. The level is 5 %, so each candidate is tested one-sided at
+5 % / {budget}. If candidates mostly gain a little and seldom lose much, a gate errs more often. The budgets of several
+gates on the same queries add up, and their decisions say so.
 """
 
 CLIMB = """\
-**Why no p-value is adjusted for looks.** A developer looks at the test set after each tweak and keeps it if the mean
-rises. All tweaks are worthless (standard deviation {sd:.2f} on each of 50 queries). The cells show in how many percent
-of the histories the last system is falsely claimed to be "better than the first system", one-sided at 5 %. Bonferroni
-over the looks does not help, because the last system was built from the answers.
+**Why no p-value is adjusted for looks.** A developer looks at the test set after each tweak, and keeps the tweak if the
+mean rises. All tweaks are worthless (standard deviation {sd:.2f} on each of 50 queries). The cells show in what share
+of these histories, in percent, the last system is falsely claimed to be "better than the first system", one-sided at
+5 %. Bonferroni over the looks does not help, because the last system was built from the answers.
 """
 
 INFLATION = """\
-**The expected inflation.** By how much the best of several equally good systems looks better than it is, on 50 queries:
-the simulated value, and the mean of the notes that exploratory openings show.
+**The expected inflation.** The best of several equally good systems looks better than it is. The cells show by how
+much, on 50 queries: the simulated value, and the mean of the estimates in the notes of exploratory openings.
 """
 
 BEST = """\
-**The best of a batch.** The error of the value of the best of several equally good variants (correlation .9), on
-50 queries.
+**The best of a batch.** The best of several equally good variants (correlation .9) is reported on 50 queries. The cells
+show how far the reported value is from the truth on average.
 """
 
 HABITS = """\

@@ -186,7 +186,7 @@ def block(figures: list[dict[str, object]]) -> str:
                 cells += [f"{ways['ours']:.1f} %", sides, f"{ways['welch']:.1f} %"]
             body.append(cells)
         lines.append(table(heads, body))
-    return "\nHere B differs, and this share of the tests found it:\n\n".join(lines)
+    return "\nIn the next table, B differs. The cells show the share of tests that found it:\n\n".join(lines)
 
 
 def main() -> None:

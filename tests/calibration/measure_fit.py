@@ -5,7 +5,7 @@
 
 A trial draws data, cross-validates a small ranker on it, and asks `CrossValidation.diagnose`. In a world of one check a
 fault of its kind is planted; in a clean world nothing is wrong, and whatever any check finds is a false alarm. The
-script writes tests/calibration/fit_rates.json and, from it, the table in examples/guides/cross_validation.md.
+script writes tests/calibration/fit_rates.json and, from it, the tables in examples/guides/fit_checks.md.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 from calibration.guard_tables import filled, table
 
 FIGURES = Path(__file__).with_name("fit_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "cross_validation.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "fit_checks.md"
 COMMENTS = "<!-- measured by tests/calibration/measure_fit.py -->", "<!-- end of the measured figures -->"
 TRIALS = 100
 MEASURE = "nDCG@10"
@@ -106,16 +106,6 @@ def served(spoil: Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]) -
         return result, {"serving": spoil(rows, np.random.default_rng(seed))}
 
     return make
-
-
-def stuck(seed: int) -> Made:
-    """Let a flag of 65 % of the queries have its usual value in all of 40 requests."""
-    X, data = with_gaps(seed)
-    rows, other = with_gaps(10_000 + seed)
-    flag = np.random.default_rng([seed, 2]).random(60) < 0.65
-    known = X.assign(mobile=flag[pd.factorize(data.qid)[0]].astype(int))
-    result = validated(make_pipeline(SimpleImputer(), Ridge()), known, data.y, data.qid)
-    return result, {"serving": rows.assign(mobile=1, qid=other.qid)[pd.factorize(other.qid)[0] < 40]}
 
 
 def often_missing(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -224,7 +214,6 @@ WORLDS = {
     "faint": World("constant", "a penalty of a million million", lambda seed: plain(Ridge(1e12), seed)),
     "absent": World("serving", "a column absent", served(lambda rows, _: rows.drop(columns="f1"))),
     "always": World("serving", "a column always 0", served(lambda rows, _: rows.assign(length=0))),
-    "stuck": World("serving", "a flag, 65 % of the queries, always 1 in 40 requests", stuck),
     "missing": World("serving", "a column missing in half of the rows, not in a tenth", served(often_missing)),
     "usual": World("", "a linear ranker, missing values, and new rows at serving", served(lambda rows, _: rows)),
     "inside": World(

@@ -168,15 +168,15 @@ def error(found: dict) -> float:
 INTRODUCTION = """\
 ## Queries in groups
 
-The tests assume that queries are independent. Turns of one conversation, paraphrases of one need and questions on one
-document are not: they go well or badly together, so a test over them takes one lucky conversation for several lucky
-queries. `rk.compare(..., groups=...)` tests the means of groups, and so do `rk.rank_intervals`, the assertions of
+The tests assume that queries are independent. Turns of one conversation, paraphrases of one need, and questions about
+one document are not: they succeed or fail together, so a test over queries mistakes one lucky conversation for several
+lucky queries. `rk.compare(..., groups=...)` tests the means of groups. So do `rk.rank_intervals`, the assertions of
 `rankeval.testing`, `guard.freeze`, `guard.gate` and `rankeval_mlflow.promote`.
-[Comparing](comparing.md#queries-that-go-together) shows how you see that queries go together.
+[Comparing](comparing.md#queries-that-go-together) shows how you find out whether queries go together.
 
-False claims about equal systems in percent, over queries -> over groups: one pair by each test, and {variants} variants
-against one baseline by each correction ({trials:,} trials, Monte Carlo error {small:.1f} near 5 and {large:.1f} near
-25). Skewed differences make the tests a little liberal, as they do without groups.
+False claims about equal systems, in percent, over queries -> over groups. The columns are one pair by each test, and
+{variants} variants against one baseline by each correction ({trials:,} trials, Monte Carlo error {small:.1f} near 5 and
+{large:.1f} near 25). On skewed differences the tests make slightly too many false claims, as they do without groups.
 """
 
 

@@ -154,8 +154,8 @@ def block() -> str:
 
 
 INTRODUCTION = """\
-In {trials:,} simulations each (Monte Carlo error .5 % near 5 %; the judges of a family share errors on 15 % of the
-documents and err alone on 3 %):
+The table shows how often judges are noted, and how often labels are right, in {trials:,} simulations of each panel
+(Monte Carlo error .5 % near 5 %). The judges of a family share errors on 15 % of the documents, and err alone on 3 %.
 """
 
 

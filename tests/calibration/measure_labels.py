@@ -5,7 +5,7 @@
 
 A collection is registered, and comes back under the same ids with some labels flipped, or without its zeros. A hundred
 collections of each kind are tried. The script writes tests/calibration/label_rates.json and, from it, the block
-of tables in examples/guides/guard_limits.md.
+of tables in examples/guides/guard_rules.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
 
 FIGURES = Path(__file__).with_name("label_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_limits.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 COMMENTS = (
     "<!-- measured by tests/calibration/measure_labels.py -->",
     "<!-- end of what measure_labels.py measured -->",
@@ -43,14 +43,15 @@ FLIPS = (0.0, 0.02, 0.05, 0.08, 0.1, 0.15, 0.2)
 GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
 
 INTRODUCTION = """\
-**Judgments with some labels flipped.** Qrels of binary labels are registered with their zeros. They come back with the
-same ids, but with a share of all labels flipped, or with positives only. The cells show how many of {n} collections are
+**Judgments with some labels flipped.** We registered binary judgments with their zeros. They came back with the same
+ids, but with a share of all labels flipped, or with positives only. The cells show how many of {n} collections are
 refused / warned about.
 """
 
 ALONE = """\
 **Labels alone.** The same for `rk.evaluate(labels, scores, qid=qid)`, where neither documents nor features show which
-label belongs to which document. Grades are 0 to 4, half of them 0. Under new ids, only unchanged labels are recognised.
+label belongs to which document. Grades are 0 to 4, and half of them are 0. Under new ids, only unchanged labels are
+recognised.
 """
 
 

@@ -355,11 +355,12 @@ def block() -> str:
 
 
 INTRODUCTION = """\
-The 95 % intervals that hold the truth, in percent of {trials:,} trials (Monte Carlo error {error:.1f} near 95). People
-judge n queries, the machine 225 (TREC RAG 2025 and cranfield, redrawn), 500 or 1,000. The gain is the ratio of
-variances at n = 50. "people" is Student's t over people's scores. "wider" is how much wider the median interval is, at
-n = {n}, than one that takes the scatter as even. "ppi" is `ppi_mean_ci` of ppi-python {version} (prediction-powered
-inference, by default with a tuned weight) on {some:,} of the trials. "machine alone" is Student's t over its scores.
+The cells show in what share of {trials:,} trials, in percent, the 95 % interval contains the truth (Monte Carlo error
+{error:.1f} near 95). People judge n queries, and the machine judges 225 (TREC RAG 2025 and Cranfield, redrawn), 500 or
+1,000. The gain is the ratio of variances at n = 50. "people" is Student's t over people's scores. "wider" shows how
+much wider the median interval is, at n = {n}, than an interval that assumes even scatter. "ppi" is `ppi_mean_ci` of
+ppi-python {version} (prediction-powered inference, by default with a tuned weight) on {some:,} of the trials. "machine
+alone" is Student's t over the machine's scores.
 """
 
 

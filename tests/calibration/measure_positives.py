@@ -6,7 +6,7 @@
 
 A collection in the shape of a public one is registered, and comes back: whole, in part, among other queries, among
 candidates that nobody judged, under new ids. And other collections come that have its ids, its documents or its users.
-The program writes tests/calibration/positive_rates.json and, from it, the tables in examples/guides/guard_limits.md.
+The program writes tests/calibration/positive_rates.json and, from it, the tables in examples/guides/guard_rules.md.
 For the column "before" it is run with the code of the release before on the PYTHONPATH.
 """
 
@@ -34,7 +34,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
 
 FIGURES = Path(__file__).with_name("positive_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_limits.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 COMMENTS = (
     "<!-- measured by tests/calibration/measure_positives.py -->",
     "<!-- end of what measure_positives.py measured -->",
@@ -270,13 +270,14 @@ def block() -> str:
 
 
 INTRODUCTION = """\
-**Positives only.** Collections in the shape of public ones are registered. They come back in part, among as many other
-queries, with features and 20 unjudged candidates a query, or under new ids. The cells show how many of {n} are refused:
-before relevant documents counted as evidence / now.
+**Positives only.** We registered collections in the shape of public ones. Then their queries came back: whole or in
+part, among as many other queries, with features and 20 unjudged candidates for each query, or under new ids. The cells
+show how many of {n} are refused: before relevant documents counted as evidence / now.
 """
 
 FOREIGN = """\
-**Other data.** None of it is the registered collection: by chance or by nature it has the same ids, items or users.
+**Other data.** None of these is the registered collection. By chance or by nature they have the same ids, items or
+users.
 """
 
 

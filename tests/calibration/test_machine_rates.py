@@ -85,7 +85,9 @@ def test_where_scatter_is_not_even_the_formula_for_it_was_too_short():
     held = {world: MEASURED[world, 25]["held_even"] for world in UNEVEN}
     assert max(held.values()) < 0.92
     of = [f"{100 * held[world]:.0f}" for world in ("unequal noise", "curve", "kin on lost queries")]
-    assert "its intervals hold in {}, {} and {} %".format(*of) in " ".join(GUIDE.read_text("utf-8").split())
+    assert "its intervals contain the truth in {}, {} and {} %".format(*of) in " ".join(
+        GUIDE.read_text("utf-8").split()
+    )
 
 
 def test_near_a_ceiling_intervals_hold_more_often_than_those_of_people():
@@ -94,7 +96,7 @@ def test_near_a_ceiling_intervals_hold_more_often_than_those_of_people():
     ours, people = (
         [f"{100 * end(row[key] for row in at):.0f}" for end in (min, max)] for key in ("held", "held_people")
     )
-    said = f"intervals hold in {' to '.join(ours)} % of the trials, people's own in {' to '.join(people)} %"
+    said = f"contain the truth in {' to '.join(ours)} % of the trials, and people's own in {' to '.join(people)} %"
     assert said in " ".join(GUIDE.read_text("utf-8").split())
     assert f"(there people alone in {' to '.join(people)} %, so they are no better)" in FEW_NOTE
     for row in (of for of in MEASURED.values() if of["world"] in CEILINGS):

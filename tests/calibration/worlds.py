@@ -71,7 +71,7 @@ WORLDS = {
     "sym": World("exchangeable systems: Beta scores, mean .45, sd .28", beta(0.45, 0.28), beta(0.45, 0.28)),
     "beta": World("equal means, unlike spreads: mean .45, sd .22 and .28", beta(0.45, 0.22), beta(0.45, 0.28)),
     "skew": World(
-        "low scores, as of AP: mean .25, sd .14 and .22; differences are skewed",
+        "low scores, like those of AP: mean .25, sd .14 and .22; differences are skewed",
         beta(0.25, 0.14),
         beta(0.25, 0.22),
         0.5,

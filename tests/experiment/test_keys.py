@@ -63,13 +63,10 @@ def test_every_key_is_listed_once_with_a_meaning():
 def test_the_command_prints_them_without_an_experiment(rankeval):
     text = rankeval("run", "--keys")[1]
     assert text == f"{keys_text()}\n"
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     assert rankeval("run", "--keys", "--format", "markdown")[1] == keys_markdown()
-    code, _, err = rankeval("run")
-    assert (code, "name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys" in err) == (
-        2,
-        True,
-    )
+    code, out, _ = rankeval("run")
+    assert (code, "quickstart" in out, "letor" in out) == (2, True, True)
 
 
 def test_the_module_is_the_command():

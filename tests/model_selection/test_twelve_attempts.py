@@ -1,4 +1,4 @@
-"""The twelve attempts of examples/guides/cross_validation.md, on real data with rows shuffled.
+"""The twelve attempts of examples/guides/refused_groups.md, on real data with rows shuffled.
 
 Each way gives what a loop over folds and queries written by hand gives, in which every library is told its queries as
 its own manual says.

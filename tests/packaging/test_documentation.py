@@ -27,8 +27,12 @@ PROGRAMS = re.findall(r"## ([^\n]+)\n(?:(?!\n## ).)*?```python\n(.*?)```\n\n```t
 SCORING = "rk.evaluate(split.test.y, split.test.X[:, 0], qid=split.test.qid)"
 # The one of five minutes starts a server, and has a test of its own.
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "09_five_minutes_mlflow.py"})
-LONG = ("02_grid_search_lightgbm.py", "07_relevance_test.py")  # of a quarter of a CPU minute
-NEEDS = {"03_early_stopping_xgboost.py": "xgboost", "04_catboost_in_a_pipeline.py": "catboost"}
+LONG = ("02_grid_search_lightgbm.py", "07_relevance_test.py", "10_search_on_dask.py")  # of a quarter of a CPU minute
+NEEDS = {
+    "03_early_stopping_xgboost.py": "xgboost",
+    "04_catboost_in_a_pipeline.py": "catboost",
+    "10_search_on_dask.py": "dask",
+}
 
 
 @pytest.mark.worth("runs the docstrings of all modules")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "examples" / "guides" / "README.md"
 GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
 # What most readers begin with; the others belong to wider circles, those of a quarter of a CPU minute to the widest.
-LONG = ("cluster.md", "experiment_files.md", "serving.md")
+LONG = ("experiment_files.md", "serving.md")
 FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
@@ -32,7 +32,7 @@ try:
 except BaseException as found:
     if type(found).__name__ != {error!r}:
         raise
-    print("failed as it should:", type(found).__name__)
+    print("failed as it should:", type(found).__name__, found)
 else:
     raise SystemExit("the block that begins in line {line} is said to fail, and did not")
 """
@@ -86,6 +86,13 @@ def shown(text):
             yield line, output
 
 
+def messages(text):
+    """Yield the line of each block that fails and has a part of its error below it, and this part."""
+    for line, words, _, output in fences(text):
+        if words.startswith("python fails ") and output is not None:
+            yield line, output
+
+
 def needed(text):
     """Return the folders of shared collections that a guide reads, and the lines of these blocks with an output."""
     found = [(words.split()[2], line, output) for line, words, _, output in fences(text) if NEEDS in words]
@@ -136,7 +143,7 @@ def marked(path):
     marks = [] if path.name in FIRST else [wider]
     marks += [pytest.mark.worth(WORTH[path.name])] if path.name in WORTH else []
     marks += [pytest.mark.needs(*large)] if large else []
-    marks += [pytest.mark.spark] if "import rankeval_spark" in text else []
+    marks += [pytest.mark.spark] if "import rankeval_spark" in program(text) else []
     return pytest.param(path, marks=marks, id=path.name)
 
 
@@ -156,7 +163,10 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     done = ran(program(text, collections=bool(folders)), tmp_path, installed_plugin)
     failing = sum(error is not None for _, error, _ in blocks(text))
     assert done.stdout.count("failed as it should") == failing
-    compare(path.name, printed(done.stdout), [*shown(text), *of_collections])
+    said = printed(done.stdout)
+    compare(path.name, said, [*shown(text), *of_collections])
+    for line, part in messages(text):
+        assert " ".join(part.split()) in " ".join(said[line].split()), f"{path.name}, line {line}"
     # The guide to the guard makes and commits the ledger of a project; the collections have tests of their own.
     makes_one = "guard" in path.stem or folders
     assert makes_one or not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
@@ -207,18 +217,18 @@ def test_a_result_stands_on_the_first_screen(name):
     assert found, f"{name} shows no output in its first 60 lines"
 
 
-def test_the_guide_to_cross_validation_has_its_twelve_ways():
+def test_the_guide_to_refused_groups_has_its_twelve_ways():
     """They end the page: eleven fail today, the twelfth is silently wrong. The way that works comes before."""
-    text = (ROOT / "examples" / "guides" / "cross_validation.md").read_text(encoding="utf-8")
+    text = (LIST.parent / "refused_groups.md").read_text(encoding="utf-8")
     before, _, appendix = text.partition("\n## Twelve obvious ways that fail\n")
     sections = re.split(r"^### (?=\d+\. )", appendix, flags=re.MULTILINE)[1:]
     assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 13))
     assert [[error is None for _, error, _ in blocks(section)] for section in sections] == [[False]] * 11 + [[True]]
+    assert [len(list(messages(section))) for section in sections] == [1] * 11 + [0]
     assert not re.search("^## ", appendix, re.MULTILINE)
     first = next(code for _, _, code in blocks(before))
     assert "rk.QueryRanker" in first
     assert "qid=qid" in first
-    assert all(error is None for _, error, _ in blocks(before))
 
 
 def written_here(text):

@@ -18,7 +18,7 @@ import yaml
 import rankeval as rk
 from rankeval._checks import count
 from rankeval._visible import LimitNote
-from rankeval.collection.convention import CHOICES
+from rankeval.collection.convention import CHOICES, RULE_WORDS, VALUE_WORDS
 from rankeval.comparison import compare
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.headline import key_numbers
@@ -26,8 +26,6 @@ from rankeval.comparison.record import with_notes
 from rankeval.evaluation import evaluate
 from rankeval.report import report_for_evaluation, report_for_experiment, report_for_judging
 from rankeval.report.summaries import (
-    RULE_WORDS,
-    VALUE_WORDS,
     Candidate,
     ExperimentFacts,
     GuardFacts,
@@ -331,10 +329,13 @@ def test_minus_and_percent_have_one_spelling_on_a_page():
 
 
 def test_a_long_note_is_one_line_and_its_details_are_folded():
-    note = "the first clause says it; " + "the second one explains it at length, " * 5
+    note = "the first clause of the note says it; " + "the second one explains it at length, " * 5
     noted = with_notes(facts().comparison, note)
     page = report_for_experiment(facts(comparison=noted))
-    assert f'<details class="soft said"><summary>the first clause says it ...</summary>{note}.</details>' in page
+    assert (
+        f'<details class="soft said"><summary>the first clause of the note says it ...</summary>{note}.</details>'
+        in page
+    )
 
 
 def test_texts_of_queries_are_beside_their_ids_and_stay_text():
