@@ -19,7 +19,8 @@ ranker = rk.QueryRanker(LGBMRanker(n_estimators=10, verbose=-1))
 grid = {"estimator__num_leaves": [3, 7, 15, 31], "estimator__learning_rate": [0.1, 0.3]}
 
 
-def search():
+def search() -> GridSearchCV:
+    """Return the fitted search; joblib's configuration says where its fits run."""
     scorer = rk.make_scorer(["nDCG@10", "AP"])
     tuned = GridSearchCV(ranker, grid, cv=rk.QueryKFold(3), scoring=scorer, refit="nDCG@10", error_score="raise")
     with sklearn.config_context(enable_metadata_routing=True):

@@ -95,9 +95,9 @@ def test_the_convention_and_missing_queries_are_said_with_the_numbers(rankeval):
     """Below a table; on stderr where stdout is for programs."""
     Path("half.run").write_text(GOOD[: GOOD.index("q2")])
     card = (
-        "convention rankeval: documents with equal scores: mean over all orders; every judgment counts; "
-        "queries missing from the run: scored as an empty ranking; "
-        "queries without a relevant document: counted as 0"
+        "convention rankeval: documents with equal scores: mean over all orders; judgments: every judgment counts; "
+        "judged queries without a ranking: scored as an empty ranking; "
+        "queries without a relevant document: count as 0"
     )
     missing = "1 query missing from the run: scored as an empty ranking"
     code, out, err = rankeval("evaluate", "qrels", "half.run", "-m", "RR")
@@ -614,7 +614,7 @@ def test_scores_are_compared_as_in_either_release_of_trec_eval_9_0_8(rankeval, o
     assert rankeval(*arguments)[:2] == (0, "map                   \tq1\t0.5000\n")
     assert rankeval(*arguments, option, value)[:2] == (0, "map                   \tq1\t1.0000\n")
     code, out, _ = rankeval("evaluate", "qrels", "close.run", "-m", "AP", option, value)
-    assert (code, "; scores compared in 32 bits\n" in out) == (0, True)
+    assert (code, "; precision of scores: 32 bits\n" in out) == (0, True)
     assert "constant scores: all rows are tied in 1 of 1 query" in out
     code, _, err = rankeval(*arguments, "--score-dtype", "float16")
     assert (code, err) == (

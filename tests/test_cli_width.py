@@ -25,6 +25,7 @@ from test_cli_help import commands
 import rankeval as rk
 from rankeval import cli
 from rankeval.cli.options import OPTIONS, PANELS
+from rankeval.cli.output import suggest
 from rankeval.render.tables import rows_to_text
 
 SPARSE = "learned-sparse-retriever-of-the-second-generation-k1=0.9-b=0.4.run"
@@ -216,6 +217,24 @@ def test_the_next_command_is_understood(line, shell):
     (words,) = words_of(err)
     assert_is_understood(words)
     assert {*line.split()} & {*words}
+
+
+def test_the_next_command_is_quoted_and_shows_no_password(capsys):
+    """A name may have spaces and line breaks, and a long command goes on in the next line."""
+    suggest(
+        "rankeval compare {qrels} {runs} --ledger {ledger} {other}",
+        {
+            "qrels": "a folder/my qrels.txt",
+            "runs": ["x" * 60, "two\nlines"],
+            "ledger": "postgresql://me:secret@host/db",
+        },
+    )
+    err = capsys.readouterr().err
+    assert "secret" not in err
+    words = shlex.split(err.replace("\\\n", ""))
+    assert words[1:5] == ["rankeval", "compare", "a folder/my qrels.txt", "x" * 60]
+    assert words[-1] == "OTHER"
+    assert all(line.endswith(" \\") for line in err.splitlines()[:-1])
 
 
 def test_programs_get_no_next_command(shell):

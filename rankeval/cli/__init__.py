@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see
-`exits`. Each command imports what is slow to import. Its options stand in the table of `options`.
+Exit codes: 0 done, 1 refused by a gate or the guard, 2 bad use or bad input (one line to stderr);
+see `exits`. Each command imports slow modules itself. The table of `options` has its options.
 """
 
 from __future__ import annotations

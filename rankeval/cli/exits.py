@@ -1,7 +1,7 @@
 """Answer every error of the command line in one line, and exit as a shell expects.
 
 Typer answers Ctrl-C (exit 130, without a message), a closed pipe and the end of a file (exit 1)
-itself. Exit 1 means here that a gate said no, so `OwnAnswers` hands these errors to `caught`
+itself. Exit 1 means here that a gate refused, so `OwnAnswers` hands these errors to `caught`
 instead.
 
 A refusal says in commands what to do about registered test content; the library says it in Python.

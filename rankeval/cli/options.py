@@ -2,8 +2,8 @@
 
 An option has the name of the argument of Python that it becomes, also where its flag is another
 word (``rng`` is ``--seed``). So a command hands its options on as they are, and `in_options` finds
-the option that an error is about by the error's argument. The defaults are those of Python; they
-stand here again because help must not import NumPy.
+the option that an error is about by the error's argument. The defaults are those of Python,
+repeated here because help must not import NumPy.
 
 A help text is text, also that of a plugin: Typer reads it as markup of Rich, which takes
 ``[/COLUMN]`` for a tag that was never opened, so `literal` escapes it.
@@ -316,7 +316,7 @@ def options(
 ) -> Callable[[_Command], Callable[..., None]]:
     """Give a command arguments and options of the table, and the command to type after it.
 
-    In ``then``, ``{runs}`` stands for the values of that argument. A command may return others, and
+    In ``then``, the values of the argument replace ``{runs}``. A command may return others, and
     another ``then``.
     """
 

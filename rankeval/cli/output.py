@@ -80,7 +80,7 @@ _HANGING = re.compile(r" *(?:\* |\S.{0,18}?  +)?")
 
 
 def room() -> int | None:
-    """Return the columns of the terminal, 80 where there is none; None if --wide lifts the limit."""
+    """Return the columns of the terminal, or 80 without one; None if --wide lifts the limit."""
     return None if WIDE.get() else shutil.get_terminal_size((80, 24)).columns
 
 
@@ -111,7 +111,7 @@ def _filled(line: str, limit: int) -> str:
 def suggest(template: str, values: Mapping[str, Any]) -> None:
     """End a command with the next one to type, on stderr.
 
-    A name in braces stands for its values; without one, its name in capitals is left to the reader.
+    The values replace a name in braces. Without values, the name is left to the reader, in capitals.
     A command that is too long for a line is continued as a shell reads it.
     """
     words: list[str] = []
@@ -120,16 +120,13 @@ def suggest(template: str, values: Mapping[str, Any]) -> None:
         value = values.get(name, name.upper()) if name else ""
         several = value if isinstance(value, list) else [name.upper() if value is None else value]
         words += [shlex.quote(visible(f"{before}{each}")) for each in several]
-    text = " ".join(words)
     limit = (room() or 80) - len("next: ")
+    text = " ".join(word.replace(" ", "\0") for word in words)  # no line ends within a word
+    lines = [text]
     if len(text) > limit:
-        lines = [""]
-        for word in words:
-            if lines[-1] and len(lines[-1]) + len(word) + 3 > limit:
-                lines.append("")
-            lines[-1] += f" {word}" if lines[-1] else word
-        text = " \\\n      ".join(lines)
-    tell(f"next: {text}", to_stderr=True, fill=False)
+        lines = textwrap.wrap(text, limit - 2, break_long_words=False, break_on_hyphens=False)
+    joined = " \\\n      ".join(lines).replace("\0", " ")
+    tell(f"next: {joined}", to_stderr=True, fill=False)
 
 
 def from_here(place: str) -> str:
@@ -151,7 +148,7 @@ def noted(rows: Any) -> Any:
 
 
 def ask(role: str, choices: Sequence[str]) -> str:
-    """Ask which of some columns has a role, by their numbers: a name may hold anything."""
+    """Ask which of some columns has a role, by their numbers: a name may be any text."""
     from rich.prompt import IntPrompt
 
     tell("\n".join(f"{number:>4}  {name}" for number, name in enumerate(choices, start=1)))
@@ -181,7 +178,7 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
         first, *rows = zip(["measure", *labels], *rows, strict=True)
         header = list(first)
     print_rows(header, rows, output)
-    for note in _notes(evaluations):  # the output for programs holds numbers only
+    for note in _notes(evaluations):  # the output for programs has numbers only
         tell(note if is_read else f"note: {note}", to_stderr=not is_read)
 
 
@@ -214,8 +211,8 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 def print_result(result: Any, output: Format) -> None:
     """Print findings, table, caption and notes; for programs the table, the rest on stderr.
 
-    A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has
-    no differences, so its means are printed.
+    A comparison is printed as JSON with all that `Comparison.from_json` reads. A comparison of
+    one system has no differences, so its means are printed.
     """
     HELD.clear()  # the notes say it, in each form
     if output is Format.json and hasattr(result, "to_json"):

@@ -33,53 +33,61 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """The values that each rule of a convention can take."""
 
-WORDS = {
-    "ties": {
-        "expected": "documents with equal scores: mean over all orders",
-        "docid": "documents with equal scores: ordered by id",
-        "stable": "documents with equal scores: in the order of the input",
-        "best": "documents with equal scores: the better ones first",
-        "worst": "documents with equal scores: the better ones last",
-    },
-    "judgments": {
-        "rows": "only the labels of the ranked rows count",
-        "qrels": "every judgment counts",
-    },
-    "missing": {
-        "error": "queries missing from the run: refused",
-        "empty": "queries missing from the run: scored as an empty ranking",
-        "skip": "queries missing from the run: left out",
-        "zero": "queries missing from the run: counted as 0",
-    },
-    "no_relevant": {
-        "zero": "queries without a relevant document: counted as 0",
-        "one": "queries without a relevant document: counted as 1",
-        "skip": "queries without a relevant document: left out",
-    },
-    "unjudged": {
-        "zero": "unjudged documents: not relevant",
-        "skip": "unjudged documents: taken out of the ranking",
-        "lowest": "unjudged documents: the lowest grade",
-        "highest": "unjudged documents: the highest grade",
-    },
-    "negative": {
-        "zero": "grades below 0: not relevant",
-        "unjudged": "grades below 0: as if unjudged",
-        "error": "grades below 0: refused",
-    },
-    "score_dtype": {
-        "float64": "scores compared in 64 bits",
-        "float32": "scores compared in 32 bits",
-    },
-    "own_document": {
-        "keep": "documents with the id of their query: kept",
-        "exclude": "documents with the id of their query: left out",
-    },
-}
-"""The values of the rules in words for readers."""
-
 COUNTED_AS = {"empty": "scored as an empty ranking", "zero": "counted as 0"}
 """Rule on missing queries -> how a missing query counts, in words."""
+
+RULE_WORDS: dict[str, str] = {
+    "name": "convention",
+    "ties": "documents with equal scores",
+    "judgments": "judgments",
+    "negative": "labels below 0",
+    "missing": "judged queries without a ranking",
+    "no_relevant": "queries without a relevant document",
+    "unjudged": "retrieved documents without a judgment",
+    "duplicates": "a document twice in one ranking",
+    "score_dtype": "precision of scores",
+    "own_document": "a document that is its own query",
+    "depth": "rankings are cut at rank",
+    "bind": "parameters of measures",
+}
+"""Each rule of a convention in words."""
+
+VALUE_WORDS: dict[str, dict[str, str]] = {
+    "ties": {
+        "expected": "mean over all orders",
+        "docid": "by document id, descending",
+        "stable": "in the order of the input",
+        "best": "the better documents first",
+        "worst": "the better documents last",
+    },
+    "judgments": {
+        "qrels": "every judgment counts",
+        "rows": "the labels of the ranked rows count",
+        "given": "all that are given count",
+    },
+    "negative": {
+        "zero": "judged, not relevant",
+        "unjudged": "not judged",
+        "error": "refused",
+    },
+    "missing": {
+        "error": "refused",
+        "empty": COUNTED_AS["empty"],
+        "skip": "left out",
+        "zero": "count as 0 in every mean",
+    },
+    "no_relevant": {"zero": "count as 0", "one": "count as 1", "skip": "left out"},
+    "unjudged": {
+        "zero": "not relevant",
+        "skip": "taken out of the ranking first",
+        "lowest": "have grade 0",
+        "highest": "have the greatest grade",
+    },
+    "duplicates": {"error": "refused"},
+    "score_dtype": {"float64": "64 bits", "float32": "32 bits"},
+    "own_document": {"keep": "kept", "exclude": "taken out"},
+}
+"""Each rule of a convention -> its values in words."""
 
 
 @explained
@@ -312,10 +320,11 @@ def in_words(rules: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> in_words({"judgments": "qrels", "depth": 100})
-    'every judgment counts; depth 100'
+    'judgments: every judgment counts; rankings are cut at rank: 100'
     """
     return "; ".join(
-        WORDS.get(rule, {}).get(value, f"{rule} {value}") for rule, value in rules.items()
+        f"{RULE_WORDS[rule]}: {VALUE_WORDS.get(rule, {}).get(value, value)}"
+        for rule, value in rules.items()
     )
 
 

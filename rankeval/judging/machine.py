@@ -70,9 +70,9 @@ LITTLE, HEAVY = 1.2, 0.25
 """The gain below which people alone are advised; the share of a query in the machine's spread that is noted above."""
 
 FEW_NOTE = (
-    "people judged only {n} queries: the gain may be far off, and 95 % intervals covered in 90 to "
-    "100 % of trials with 10 queries, in 91 to 98 % with 25, least where most scores are the greatest "
-    "or the least value (there people alone in 88 to 93 %, which is not better): let people judge 50"
+    "people judged only {n} queries: the gain may be far off, and 95 % intervals covered the "
+    "value in 90 to 100 % of trials with 10 queries, in 91 to 98 % with 25, least where most scores are the greatest "
+    "or the least value (there people alone in 88 to 93 %, so they are no better): let people judge 50"
 )
 LOST_NOTE = (
     "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"

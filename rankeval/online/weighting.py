@@ -78,8 +78,8 @@ They hold from some 25 on. But a log with more clicks than were due is called go
 logs with 40 due, 7 % have 50 or more, and of these intervals 80 % hold.
 """
 TOO_FEW = (
-    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: 95 % intervals covered in 85 to 93 % "
-    "of logs with 5 to 10 clicks; collect more"
+    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: 95 % intervals covered the value in "
+    "85 to 93 % of logs with 5 to 10 clicks; collect more"
 )
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
 

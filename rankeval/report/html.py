@@ -1,9 +1,9 @@
-"""Write a result as one HTML file that holds its styles and figures, and one script for the table of queries.
+"""Write a result as one HTML file with its styles and figures, and one script for the table of queries.
 
 MLflow shows artifacts in a sandboxed frame that cannot fetch or store anything, and names and ids
 come from files of strangers. So the template engine escapes every value, figures are embedded
 images, and the page's policy allows the one script by its hash: nothing else can run, whatever a
-name holds. Without the script the page loses nothing but rows (`queries`). The words of a report
+name contains. Without the script the page loses nothing but rows (`queries`). The words of a report
 come from `summaries`, its layout from ``templates/``.
 """
 

@@ -4,7 +4,7 @@ Without the script a reader sees the worst queries. The script (``templates/quer
 others, a search by id, and sorting by a click on a header. It draws few rows at a time, so that a
 page of ten thousand queries opens at once. Data and first rows are made here of the same columns.
 
-The data stand in a ``script`` element, which ends at the first ``</script>`` whatever it holds. So
+The data are in a ``script`` element, which ends at the first ``</script>``, whatever it contains. So
 every "<" in them is written as ``\u003c``; ids may come from strangers.
 """
 
@@ -34,10 +34,10 @@ N_FIRST = 10
 
 MOST_QUERIES = 10_000
 MOST_BYTES = 1_200_000
-"""A page holds no more than either allows; the best queries are left out first."""
+"""A page has no more than either allows; the best queries are left out first."""
 
 _DIGITS = 4
-"""Digits of a score behind the point, shown and sorted by: so equal rows look equal, and stand by id."""
+"""Digits of a score behind the point, shown and sorted by: equal rows are in the order of their ids."""
 
 _WRITTEN: dict[str, Callable[[Any], str]] = {"score": number, "difference": signed, "count": str}
 _LETTERS = 160
@@ -129,7 +129,7 @@ def _said(n: int, held: int, order: str) -> str:
 
 
 def _rounded(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers as `_plain` rounds them, each that occurs once; None becomes nan, and stands last."""
+    """Return numbers as `_plain` rounds them, each that occurs once; None becomes nan, and is last."""
     found, place = np.unique(values, return_inverse=True)
     return np.array([_plain(value) for value in found.tolist()], dtype=np.float64)[place]
 

@@ -19,7 +19,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, few
 from rankeval._display import view_of
 from rankeval._visible import LimitNote, LooksNote, escaping
-from rankeval.collection.convention import COUNTED_AS
+from rankeval.collection.convention import COUNTED_AS, RULE_WORDS, VALUE_WORDS
 from rankeval.comparison import Comparison
 from rankeval.comparison.headline import KeyNumber
 from rankeval.evaluation import Evaluation
@@ -97,60 +97,6 @@ class GuardFacts:
         return {"rankeval.standing": self.status} | {
             f"rankeval.guard.{name}": value for name, value in facts.items()
         }
-
-
-RULE_WORDS: dict[str, str] = {
-    "name": "convention",
-    "ties": "documents with equal scores",
-    "judgments": "judgments",
-    "negative": "labels below 0",
-    "missing": "judged queries without a ranking",
-    "no_relevant": "queries without a relevant document",
-    "unjudged": "retrieved documents without a judgment",
-    "duplicates": "a document twice in one ranking",
-    "score_dtype": "precision of scores",
-    "own_document": "a document that is its own query",
-    "depth": "rankings are cut at rank",
-    "bind": "parameters of measures",
-}
-"""Each rule of a convention in words."""
-
-VALUE_WORDS: dict[str, dict[str, str]] = {
-    "ties": {
-        "expected": "mean over all orders",
-        "docid": "by document id, descending",
-        "stable": "in the order of the input",
-        "best": "the better documents first",
-        "worst": "the better documents last",
-    },
-    "judgments": {
-        "qrels": "every judgment counts",
-        "rows": "the labels of the ranked rows count",
-        "given": "all that are given count",
-    },
-    "negative": {
-        "zero": "judged, not relevant",
-        "unjudged": "not judged",
-        "error": "refused",
-    },
-    "missing": {
-        "error": "refused",
-        "empty": COUNTED_AS["empty"],
-        "skip": "left out",
-        "zero": "count as 0 in every mean",
-    },
-    "no_relevant": {"zero": "count as 0", "one": "count as 1", "skip": "left out"},
-    "unjudged": {
-        "zero": "not relevant",
-        "skip": "taken out of the ranking first",
-        "lowest": "have grade 0",
-        "highest": "have the greatest grade",
-    },
-    "duplicates": {"error": "refused"},
-    "score_dtype": {"float64": "64 bits", "float32": "32 bits"},
-    "own_document": {"keep": "kept", "exclude": "taken out"},
-}
-"""Each rule of a convention -> its values in words."""
 
 
 @escaping

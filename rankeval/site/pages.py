@@ -28,12 +28,12 @@ from markupsafe import Markup, escape
 
 from rankeval._secrets import hidden
 from rankeval._visible import visible
+from rankeval.collection.convention import RULE_WORDS
 from rankeval.measures import direction
 from rankeval.model_selection.parameters import shown_text
 from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
-from rankeval.report.summaries import RULE_WORDS
 from rankeval.shelf.record import BESIDE_ENDS, Record
 from rankeval.site.gathering import Project, Run, value_of
 from rankeval.site.ranking import MOST_RANKED, Board, BoardFigures, Promotion

@@ -254,3 +254,32 @@ def test_the_caption_of_a_wide_table_is_read_whole_on_a_narrow_screen(opened):
     right = "document.querySelector('{}').getBoundingClientRect().right"
     assert tab.run(right.format("table")) > 500
     assert tab.run(right.format("caption")) <= 500
+
+
+@pytest.mark.parametrize("width", [1200, 500])
+def test_the_contents_lead_to_their_parts_and_a_phone_gets_its_own_picture(opened, many, width):
+    tab = opened(report_for_evaluation(many), width=width, height=700)
+    picture = "document.querySelector('picture img')"
+    assert tab.run(f"{picture}.currentSrc === {picture}.src") == (width > 640)
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    for place, title in enumerate(tab.run("[...document.querySelectorAll('nav label')].map((each) => each.innerText)")):
+        tab.run("scrollTo(0, 0)")
+        tab.click(f"nav label:nth-child({place + 1})")
+        heading = f"document.querySelectorAll('section.part > h2')[{place}]"
+        assert tab.run(f"{heading}.innerText") == title
+        top = tab.run(f"{heading}.getBoundingClientRect().top")
+        assert -5 < top < 700, title
+
+
+def test_a_query_is_found_by_a_word_of_its_text(opened, many):
+    needs = {query: f"a flow <b>about</b> wing {query}9" for query in many.queries}
+    tab = opened(report_for_evaluation(many, needs=needs))
+    assert tab.run("document.querySelector('#queries-table .need').textContent").startswith(
+        "a flow <b>about</b> wing q"
+    )
+    tab.click("#queries-search")
+    tab.type("WING Q1509")
+    assert tab.run("document.querySelectorAll('#queries-table tbody tr').length") == 1
+    assert tab.run("document.querySelector('#queries-table tbody th').innerText").split() == [
+        "q150", *needs["q150"].split()
+    ]  # fmt: skip

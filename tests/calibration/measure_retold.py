@@ -43,28 +43,30 @@ SPLITS, SEED = 1000, 0
 RAW_ONLY = "#e0a030"
 
 HALVES = """\
-| called different on one half by | pairs | other half: p ≤ .05, same winner | other half: the other one leads |
+| shown to differ on one half by | pairs | other half: p ≤ .05, same winner | other half: the other run leads |
 | --- | --- | --- | --- |
 {rows}
-The run that leads on one half also leads on the other one in {top} of the halves. Where it was chosen, its lead over
-the next run is {chosen:+.4f} on average; for the same two runs on the other half it is {other:+.4f}.
+The run that leads on one half also leads on the other half in {top} of the cases. On the half on which it was chosen,
+its lead over the next run is {chosen:+.4f} on average. On the other half, the lead of the same run over the same next
+run is {other:+.4f}.
 
-**Nothing to find.** Now shuffle the names of the {n_runs} runs within each topic, {splits:,} times. No run is then
-better than another. Raw p still calls {raw_pairs:.1f} of {n_pairs} pairs different on average, and at least one pair in
-{raw_any} of the shuffles. Holm calls at least one different in {holm_any}.
+**Without any true difference.** Shuffle the names of the {n_runs} runs within each topic, {splits:,} times, so that no
+run is better than another. By raw p, {raw_pairs:.1f} of {n_pairs} pairs still differ on average, and at least one pair
+differs in {raw_any} of the shuffles. By Holm's method, at least one pair differs in {holm_any}.
 """
 
 LIMITS = """\
-* **Small differences.** With {n} topics and this family, a true difference must be {least:.2f} to {most:.2f},
-  depending on the spread of the pair, to be shown 80 % of the time; {median:.2f} is the median.
+* **Small differences.** With {n} topics and this family, a true difference must be {least:.2f} to {most:.2f} to be
+  shown 80 % of the time. It depends on the spread of the pair, and its median is {median:.2f}.
   If the lead of {first} were truly {lead:+.4f}, one planned test at .05 would need about {alone} topics
-  to show it as often, and Bonferroni over {n_pairs} pairs about {family}.
-* **Equality.** The {lost} pairs in amber are not shown to be equal. A correction also loses true differences.
-* **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0: if all
-  unjudged documents of the loser had the highest grade and none of the winner's were relevant, the order would turn.
-  In lists of judged documents only, {condensed} of the {kept} are shown with the same winner, {turned} with the other.
-* **The choice of a correction.** Of {n_pairs} pairs Holm shows {kept}, max-T {max_t}, randomised Tukey {tukey}.
-  Choose before you look: taking the largest number is one more choice made after the fact.
+  to show it as often, and Bonferroni's method over {n_pairs} pairs about {family}.
+* **Equality.** The {lost} pairs in amber are not shown to be equal. A correction also misses true differences.
+* **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0. Their order
+  would turn if all unjudged documents of the loser had the highest grade and none of the winner's were relevant.
+  In lists of judged documents only, {condensed} of the {kept} pairs are shown with the same winner, and {turned} with the
+  other one.
+* **The choice of a correction.** Of {n_pairs} pairs, Holm's method shows {kept}, max-T {max_t} and randomised Tukey
+  {tukey}. Choose the correction before you look: a choice by the largest number is one more choice after the fact.
 """
 
 
@@ -140,7 +142,10 @@ def claims(one: Retold) -> str:
     ]
     head = ["claim", "by common practice", "here", "stays?"]
     kept, amber, grey = one.counts.values()
-    text = f"Green: {kept} pairs, by both. Amber: {amber}, by raw p only. Grey: {grey}, by neither."
+    text = (
+        f"Green: {kept} pairs are shown to differ by both. Amber: {amber} pairs, by raw p only."
+        f" Grey: {grey} pairs, by neither."
+    )
     return f"{table(head, lines)}\n![All pairs of {len(one.order)} runs, coloured by claim]({PICTURE.name})\n\n{text}\n"
 
 

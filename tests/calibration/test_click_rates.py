@@ -75,7 +75,7 @@ def test_intervals_without_a_warning_hold():
         assert row["unwarned"] < 0.01 or row["held_unwarned"] >= 0.93
         assert (row["unwarned"] > 0.01) == ((weights, due) == ("equal", 100))
     few = [row["held"] for (_, due), row in POLICIES.items() if due <= 10]
-    assert f"held in {100 * min(few):.0f} to {100 * max(few):.0f} % of logs with 5 to 10 clicks" in TOO_FEW
+    assert f"covered the value in {100 * min(few):.0f} to {100 * max(few):.0f} % of logs with 5 to 10 clicks" in TOO_FEW
 
 
 @pytest.mark.parametrize(("users", "trials"), [("position", 150), pytest.param("trust", 60, marks=pytest.mark.rest)])

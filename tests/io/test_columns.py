@@ -223,9 +223,7 @@ def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, 
         try:
             expected = getattr(kind.from_dict({"q": dict(zip("ab", pair, strict=True))}), value)
         except InvalidInput:
-            with pytest.raises(
-                FileFormatError, match=rf"f.*, line \d, column {value}: .*found '?-?\d+'?; it must fit a 64-bit"
-            ):
+            with pytest.raises(FileFormatError, match=rf"f.*, line \d, column {value}: .*found '?-?\d+'?; it must fit"):
                 kind.read(tmp_path / name)
             continue
         found = getattr(kind.read(tmp_path / name), value)

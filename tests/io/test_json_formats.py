@@ -214,11 +214,11 @@ def test_judgments_of_tools(tmp_path: Path, content):
 @each_row(
     ("content", "problem"),
     [
-        ({"queries": [{"query": "q", "ratings": {"a": 1}}, {"query": "q", "ratings": {"b": 1}}]}, "stands twice"),
+        ({"queries": [{"query": "q", "ratings": {"a": 1}}, {"query": "q", "ratings": {"b": 1}}]}, "occurs twice"),
         ({"queries": [{"placeholders": {"$a": "x", "$b": "y"}, "relevant_documents": GAINS}]}, "placeholders"),
         (
             WORKBENCH | {"judgmentRatings": [{"query": "q", "ratings": LIST}, {"query": "q", "ratings": []}]},
-            "stands twice",
+            "occurs twice",
         ),
         ({"judgmentRatings": [{"query": "q", "ratings": [{"doc": "1", "rating": 1}]}]}, "docId"),
         ({"metric_score": 0.1, "details": {}, "failures": {"q1": {"error": {}}}}, "failed"),

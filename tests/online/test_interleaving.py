@@ -215,7 +215,7 @@ def test_anything_else_is_no_credit_record(change):
 
 def test_text_that_is_no_object_is_no_credit_record():
     for text in ("", "[]", "7", "null", "[" * 100_000, '{"format": 1, "format": 1}'):
-        with pytest.raises(InvalidInput, match="no credit record"):
+        with pytest.raises(InvalidInput, match="not a credit record"):
             Interleaved.from_json(text)
 
 

@@ -156,7 +156,10 @@ def test_a_comparison_is_one_node(systems):
         *(f"rankeval/final/{name}" for name in ("table.csv", "tables/table.parquet", "record.json")),
         *(f"rankeval/final/evaluations/{name}.parquet" for name in ("bm25", "ltr_at_2", "bert_large")),
     }
-    assert node.renderings == (Rendering("comparison", "rankeval/final/comparison.json", "rankeval/final"),)
+    (drawing,) = node.renderings
+    assert set(drawing.options) == {"query_table"}
+    bare = Rendering("comparison", "rankeval/final/comparison.json", "rankeval/final")
+    assert replace(drawing, options={}) == bare
     assert comparison_node(comparison, report=False).renderings == ()
     assert rk.Comparison.from_json(node.files["rankeval/final/comparison.json"].decode()).table.equals(comparison.table)
     assert node.files["rankeval/final/table.csv"].decode() == comparison.table.to_csv(index=False)

@@ -18,7 +18,7 @@ import yaml
 import rankeval as rk
 from rankeval._checks import count
 from rankeval._visible import LimitNote
-from rankeval.collection.convention import CHOICES
+from rankeval.collection.convention import CHOICES, RULE_WORDS, VALUE_WORDS
 from rankeval.comparison import compare
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.headline import key_numbers
@@ -26,8 +26,6 @@ from rankeval.comparison.record import with_notes
 from rankeval.evaluation import evaluate
 from rankeval.report import report_for_evaluation, report_for_experiment, report_for_judging
 from rankeval.report.summaries import (
-    RULE_WORDS,
-    VALUE_WORDS,
     Candidate,
     ExperimentFacts,
     GuardFacts,

@@ -150,19 +150,19 @@ def test_each_document_has_its_rank_label_score_and_way():
 @pytest.mark.parametrize(
     ("ties", "order", "said"),
     [
-        ("expected", ["d1", "d3", "d2", "d10"], "as the run has them; AP is the mean over their orders."),
-        ("stable", ["d1", "d3", "d2", "d10"], "as the run has them."),
-        ("best", ["d1", "d3", "d2", "d10"], "as the run has them; AP is that of their best order."),
-        ("docid", ["d3", "d2", "d10", "d1"], "by document id, descending."),
+        ("expected", ["d1", "d3", "d2", "d10"], "in the order of the run; AP is the mean over their orders."),
+        ("stable", ["d1", "d3", "d2", "d10"], "in the order of the run."),
+        ("best", ["d1", "d3", "d2", "d10"], "in the order of the run; AP is that of their best order."),
+        ("docid", ["d3", "d2", "d10", "d1"], "in descending order of their ids."),
     ],
 )
-def test_equal_scores_stand_as_the_run_has_them_or_as_they_were_scored(ties, order, said):
+def test_equal_scores_are_in_the_order_of_the_run_or_as_they_were_scored(ties, order, said):
     """A search that breaks ties by ascending id is shown as it was."""
     run, truth = {"q": {"d0": 2.0, "d1": 1.0, "d3": 1.0, "d2": 1.0, "d10": 1.0, "d9": 0.5}}, {"q": {"d1": 1}}
     evaluation = rk.evaluate(truth, run, measures="AP", ties=ties)
     page = report_for_queries(evaluation, run, truth)
     assert Page(page).texts["id"] == ["d0", *order, "d9"]
-    assert f"Equal scores stand {said}" in Page(page).texts["soft said"][0]
+    assert f"Documents with equal scores are {said}" in Page(page).texts["soft said"][0]
 
 
 def test_the_top_has_all_queries_in_numbers_and_a_link_to_each_that_is_shown(pair):
