@@ -108,6 +108,16 @@ def served(spoil: Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]) -
     return make
 
 
+def stuck(seed: int) -> Made:
+    """Let a flag of 65 % of the queries have its usual value in all of 40 requests."""
+    X, data = with_gaps(seed)
+    rows, other = with_gaps(10_000 + seed)
+    flag = np.random.default_rng([seed, 2]).random(60) < 0.65
+    known = X.assign(mobile=flag[pd.factorize(data.qid)[0]].astype(int))
+    result = validated(make_pipeline(SimpleImputer(), Ridge()), known, data.y, data.qid)
+    return result, {"serving": rows.assign(mobile=1, qid=other.qid)[pd.factorize(other.qid)[0] < 40]}
+
+
 def often_missing(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return rows.assign(f2=rows["f2"].mask(rng.random(len(rows)) < 0.5))
 
@@ -214,6 +224,7 @@ WORLDS = {
     "faint": World("constant", "a penalty of a million million", lambda seed: plain(Ridge(1e12), seed)),
     "absent": World("serving", "a column absent", served(lambda rows, _: rows.drop(columns="f1"))),
     "always": World("serving", "a column always 0", served(lambda rows, _: rows.assign(length=0))),
+    "stuck": World("serving", "a flag, 65 % of the queries, always 1 in 40 requests", stuck),
     "missing": World("serving", "a column missing in half of the rows, not in a tenth", served(often_missing)),
     "usual": World("", "a linear ranker, missing values, and new rows at serving", served(lambda rows, _: rows)),
     "inside": World(
