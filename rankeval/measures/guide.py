@@ -233,7 +233,7 @@ _RANK_BIASED = (
         "RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"
     ),
     RuleAnswer(
-        "RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"
+        "RBP: the grade is the gain, even above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"
     ),
     RuleAnswer(
         "Compatibility: overlap down to rank 1,000",
