@@ -119,8 +119,8 @@ class DataConfig(Section):
     categories: list[str] = []
     """columns of text or numbers that are features too, as categories"""
     slices: list[str] = []
-    """columns with one value a query; the report shows the rankers for each value. No features,
-    unless they are named as such"""
+    """columns with one value for each query; the report shows the rankers for each value. They are
+    features only if `features` or `categories` names them"""
     arguments: dict[str, Any] = {}
     """further keyword arguments of the loader"""
     limits: dict[str, int] = {}
@@ -183,7 +183,7 @@ class SplitConfig(Section):
     test: list[str] | None = None
     """the same for the test part; if not given: test"""
     others: Literal["error", "drop"] = "error"
-    """rows with another value, or none: error refuses the table, drop leaves them out with a
+    """rows with another or an empty value: error refuses the table, drop leaves them out with a
     note"""
     time: str | None = None
     """column of the table with the time of each row: numbers, dates or times"""
@@ -252,7 +252,7 @@ class GuardConfig(Section):
     baseline: str | None = None
     """the ranker that the others are compared with; if not given, the first one"""
     supersedes: str | None = None
-    """the registered test part whose place this one takes, for another set of queries"""
+    """the registered test part that this one replaces, if it has other queries"""
     fresh: bool = False
     """true: test on the queries that nobody has looked at yet"""
     commits_ledger: bool = False
@@ -262,7 +262,7 @@ class GuardConfig(Section):
 class ComparisonConfig(Section):
     """The significance test.
 
-    The guard's plans freeze test and correction as given here; others need `guard: off`.
+    With the guard, test and correction have these defaults; other values need `guard: off`.
     """
 
     test: str = "randomization"
@@ -274,7 +274,7 @@ class ComparisonConfig(Section):
     claim: str = "difference"
     """what to show: difference, better, not_worse or equivalent"""
     margin: Annotated[float, Field(ge=0)] = 0.0
-    """of the claim, in units of the measure"""
+    """margin of the claim, in units of the measure"""
 
 
 class TrackingConfig(Section):
@@ -369,7 +369,7 @@ def _is_distribution(values: Any) -> bool:
 
 
 class RankerConfig(Section):
-    """One candidate: an estimator or the steps of a Pipeline, and what to search; or a column.
+    """One candidate: an estimator or the steps of a Pipeline, with values to search; or a column.
 
     In a Pipeline, the parameters of a step have the names of scikit-learn: `step__parameter`.
     """
@@ -391,7 +391,7 @@ class RankerConfig(Section):
     """a random search, instead of grid"""
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
     """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the
-    validation part; if there is none, on queries held out of the training rows"""
+    validation part, or, without this part, on queries held out of the training rows"""
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """share of the queries to hold out for early stopping; if not given, 0.1"""
     eval_measure: MeasureName | None = None

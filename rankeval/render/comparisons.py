@@ -50,8 +50,10 @@ FLAT = 1e-9
 _RISES = (4, -12, 16, -24, 28, -36, 40, -48, 52, -60)
 """Heights of a name over its point in points, tried in turn."""
 
-_LEADER = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkB": 4}
+_LEADER: dict[str, Any] = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkB": 4}
 """The line from a name to its point."""
+
+_OFFSET: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "parse_math": False}
 
 Box = tuple[float, float, float, float]
 """Left, lower, right and upper end."""
@@ -500,9 +502,8 @@ def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
     names = []
     for row in frame.to_dict("records"):
         point = row["difference_x"], row["difference_y"]
-        name = shown_name(row["system"], LONGEST_NAME)
-        options = {"textcoords": "offset points", "fontsize": 8.5, "parse_math": False}
-        names.append(axes.annotate(name, point, (6, 4), arrowprops=_LEADER, **options))
+        label = shown_name(row["system"], LONGEST_NAME)
+        names.append(axes.annotate(label, point, (6, 4), arrowprops=_LEADER, **_OFFSET))
     figure.draw_without_rendering()  # the layout says where the points are
     scale = figure.dpi / 72
     points = axes.transData.transform([name.xy for name in names]) / scale

@@ -37,7 +37,7 @@ MOST_BYTES = 1_200_000
 """A page has no more than either allows; the best queries are left out first."""
 
 _DIGITS = 4
-"""Digits of a score behind the point, shown and sorted by: so rows that are equal look equal, and are in the order of their ids."""
+"""Digits of a score behind the point, shown and sorted by: equal rows are in the order of their ids."""
 
 _WRITTEN: dict[str, Callable[[Any], str]] = {"score": number, "difference": signed, "count": str}
 _LETTERS = 160

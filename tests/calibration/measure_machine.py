@@ -315,14 +315,14 @@ TOLD = {
     "judge favours its kin": "no difference, one ranker favoured by .05",
     "RAG25 nDCG@10, mean": "TREC RAG 2025, UMBRELA: nDCG@10",
     "RAG25 P(rel=2)@10, difference": "TREC RAG 2025, difference in P(rel=2)@10",
-    "cranfield nDCG@10, difference": "cranfield, difference in nDCG@10",
+    "cranfield nDCG@10, difference": "Cranfield, difference in nDCG@10",
     "ceiling": "a mean, two thirds of the scores are 1",
     "ceiling, tenths": "P@10, two thirds are 1, few are low",
     "RAG25 P(rel=1)@10, ceiling": "TREC RAG 2025, P(rel=1)@10 near 1",
     "unequal noise": "people's spread grows with the machine's score",
     "curve": "people's score is the square of the machine's",
-    "kin on lost queries": "a liking for 5 % of the queries, which people punish",
-    "kin on some queries": "a liking for 5 % of the queries, people do not care",
+    "kin on lost queries": "the machine favours a ranker on 5 % of the queries, people punish it there",
+    "kin on some queries": "the machine favours a ranker on 5 % of the queries, people do not care",
     "exponential, saturating": "skewed differences, the machine sees the small ones",
 }
 """The worlds of the guide's table, in its words."""

@@ -61,10 +61,10 @@ LIMITS = """\
   If the lead of {first} were truly {lead:+.4f}, one planned test at .05 would need about {alone} topics
   to show it as often, and Bonferroni's method over {n_pairs} pairs about {family}.
 * **Equality.** The {lost} pairs in amber are not shown to be equal. A correction also misses true differences.
-* **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0. Their order
-  would turn if all unjudged documents of the loser had the highest grade and none of the winner's were relevant.
-  In lists of judged documents only, {condensed} of the {kept} pairs are shown with the same winner, and {turned} with the
-  other one.
+* **Unjudged documents.** {open} of the {kept} pairs in green have a range in `pairs.bounds` that contains 0. Their
+  order would turn if all unjudged documents of the loser had the highest grade and none of the winner's were relevant.
+  In lists of judged documents only, {condensed} of the {kept} pairs are shown with the same winner, and {turned} with
+  the other one.
 * **The choice of a correction.** Of {n_pairs} pairs, Holm's method shows {kept}, max-T {max_t} and randomised Tukey
   {tukey}. Choose the correction before you look: a choice by the largest number is one more choice after the fact.
 """

@@ -36,7 +36,7 @@ SIZES = (50, 200, 1000)
 TRIALS = {"t": 8000, "randomization": 1500, "bootstrap": 1500}
 RESAMPLES = 499
 SPREAD = 1.1
-"""Deviation of the logarithms of heavy weights: 200 queries tell as much as about 68 equal ones."""
+"""Deviation of the logarithms of heavy weights: 200 queries are worth about 68 equal ones."""
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
@@ -133,7 +133,7 @@ def effective(name: str) -> float:
 def block() -> str:
     """Return the table of the guide, in Markdown."""
     found = {(one["world"], one["test"], one["n"]): f"{100 * one['covered']:.1f}" for one in rows()}
-    head = ["world", "200 queries tell as much as", *(f"`{test}` at 50 / 200 / 1,000" for test in TRIALS)]
+    head = ["world", "200 queries are worth", *(f"`{test}` at 50 / 200 / 1,000" for test in TRIALS)]
     lines = []
     for name, world in WORLDS.items():
         rates = [" / ".join(found[name, test, n] for n in SIZES) for test in TRIALS]

@@ -65,8 +65,8 @@ def test_a_plan_by_days_keeps_its_level():
     assert all(row["claimed"] <= 0.065 for row in DAYS)
     text = " ".join(GUIDE.read_text("utf-8").split())
     even, uneven, first = (f"{100 * row['claimed']:.1f} %" for row in DAYS)
-    assert f"of equal arms {even} differed if users came evenly" in text
-    assert f"{uneven} if 60 % of them came on the first day, {first} if 95 %" in text
+    assert f"equal arms differed in {even} of the tests if users came evenly" in text
+    assert f"in {uneven} if 60 % of them came on the first day, and in {first} if 95 %" in text
 
 
 def test_the_guide_has_the_figures():

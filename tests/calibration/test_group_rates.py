@@ -133,5 +133,6 @@ def test_the_guides_have_the_measured_rates():
     for one in WORLDS.values():
         assert f"| {one.words} |" in block()
     of_review = [100 * MEASURED[world, "t", "query"]["rate"] for world in GROUPED]
-    said = f"claims a difference of equal rankers in {min(of_review):.0f} to {max(of_review):.0f} %]"
+    rates = f"{min(of_review):.0f} to {max(of_review):.0f} %"
+    said = f"wrongly claims that equal rankers differ in [{rates} of the data sets]"
     assert said in " ".join(GUIDE.read_text("utf-8").split())

@@ -27,7 +27,7 @@ def test_the_version_is_one():
 def test_contributing_shows_the_floors_that_are_checked():
     """The table has a row for each layer of import-linter, in its order."""
     text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    table = text.partition("| floor |")[2].partition("\n\n")[0]
+    table = text.partition("| layer |")[2].partition("\n\n")[0]
     shown = [set(re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])) for row in table.splitlines()[2:]]
     layers = [set(layer.split(" | ")) for layer in PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]]
     assert shown[:-1] == layers[: len(shown) - 1]
@@ -37,8 +37,8 @@ def test_contributing_shows_the_floors_that_are_checked():
 def test_contributing_names_each_file_of_the_packages_or_its_folder():
     text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for package, head in (
-        ("rankeval", "| floor |"),
-        ("integrations/rankeval_mlflow", "| room of `rankeval_mlflow/` |"),
+        ("rankeval", "| layer |"),
+        ("integrations/rankeval_mlflow", "| part of `rankeval_mlflow/` |"),
     ):
         table = text.partition(head)[2].partition("\n\n")[0]
         named = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]

@@ -72,7 +72,7 @@ def test_the_groups_are_those_of_all_pairs_since_the_first_was_chosen(ranked):
     }
     assert set(board.table.loc[board.table["group"] == "below", "system"]) == shown != set()
     assert "all 3 pairs" in whole(board)
-    assert str(board.comparison.best) in board.notes[-1]
+    assert board.comparison.best.words in board.notes[-1]
 
 
 @pytest.mark.usefixtures("ranked")
