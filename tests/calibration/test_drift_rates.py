@@ -16,8 +16,8 @@ SIZES = ((25, 25), (50, 50), (300, 300), (50, 300))
 WORLD_OF = {
     "nDCG: spread evenly, mean .45, sd .28": "sym",
     "sparse RR: 1 on 5 % of the queries, 0 on 80 %": "RR",
-    "sparse P@1: 1 on 10 % of the queries, else 0": "P@1",
-    "exponential: a long tail above": "exponential",
+    "sparse P@1: 1 on 10 % of the queries, otherwise 0": "P@1",
+    "exponential: a long upper tail": "exponential",
 }
 
 
@@ -27,7 +27,7 @@ def claims(one, other):
         return 100 * np.mean(stats.ttest_ind(one, other, axis=1, equal_var=False).pvalue <= ALPHA)
 
 
-FIRST = "sparse P@1: 1 on 10 % of the queries, else 0"
+FIRST = "sparse P@1: 1 on 10 % of the queries, otherwise 0"
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, marks=() if row == FIRST else pytest.mark.rest) for row in WORLD_OF])

@@ -190,7 +190,7 @@ def test_a_rollback_sees_a_promoter_that_moved_the_alias_after_it(champions, cli
     meanwhile("set_model_version_tag", lambda: champions.put("1"))
     done = rkm.rollback("ranker", reason="x")
     assert (done.outcome, bool(done), champions.holder()) == ("overtaken", False, "1")
-    assert "It was moved, and then went to version 1 by another hand" in done.reason
+    assert "It was moved, and then somebody else moved it to version 1" in done.reason
     assert client.get_run(done.run_id).data.tags[PROMOTION].startswith("overtaken")
 
 
