@@ -331,9 +331,9 @@ CHECKS: dict[str, FitCheck] = {
         "{parameter} is chosen among the {end} values tried in {figure:.0%} of {n} searches: {gain:+.4f} "
         "{measure} over the best setting further inside",
         "share of the searches that end at this edge",
-        "at least 80 % of the searches, and a gain over the best setting further inside (t test "
-        "over the splits of all searches; p, times 5 since splits share queries, at most {alpha:g} "
-        "over all ends)",
+        "at least 80 % of the searches end there, and the setting is shown to gain over the best "
+        "one further inside (t test over the splits of all searches; p is multiplied by 5, because "
+        "splits share queries, and is at most {alpha:g} over all ends)",
         "widen the grid or the range beyond this end",
     ),
     "overfit": FitCheck(
@@ -371,16 +371,16 @@ CHECKS: dict[str, FitCheck] = {
         "A seed moves the mean more than the difference that is claimed.",
         "by its {n} seeds, another seed moves the mean {measure} by up to {figure:.4f} (95 "
         "%), and the claim is {claimed:.4f}",
-        "distance within which the mean of another seed lies, 95 %",
+        "distance within which the mean of another seed lies, with 95 % probability",
         "at least the claimed difference",
         "claim nothing, or compare the means of more seeds",
     ),
     "constant": FitCheck(
         constant,
         "Scores are constant, or nearly, within queries.",
-        "{figure:.1%} of the rows have the score of another row of their query, in single "
+        "{figure:.1%} of the rows have the same score as another row of their query, in single "
         "precision",
-        "share of the rows with the score of another row of their query, in single precision",
+        "share of the rows with the same score as another row of their query, in single precision",
         "more than half",
         "look at the regularisation, the scale of columns, and columns that differ only "
         "between queries",
@@ -390,10 +390,11 @@ CHECKS: dict[str, FitCheck] = {
         "A column is absent, constant or far more often missing at serving.",
         "the column {name} is {state} in {share:.1%} of the rows at serving, and in "
         "{known:.1%} in training",
-        "share of the rows at serving in which the column is lost",
-        "absent, or at least twice the share in training or at most half of the rest, and more "
-        "than chance (Fisher's exact test over queries, whose number is estimated from the rows "
-        "if they have no qid; p at most {alpha:g} over all columns)",
+        "share of the rows at serving in which the column is missing or has its constant value",
+        "the column is absent; or this share is shown to be larger than in training, and is at "
+        "least twice as large, or leaves at most half as many other rows (Fisher's exact test over "
+        "queries, p at most {alpha:g} over all columns; if the rows have no qid, the number of "
+        "queries is estimated)",
         "mend what fills the column at serving, or train without it",
     ),
 }

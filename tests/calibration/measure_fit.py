@@ -272,8 +272,9 @@ def rows() -> list[dict]:
 
 
 INTRODUCTION = """\
-The tables count findings in {n} data sets of 60 queries with 10 rows each (150 queries if there is a search), at level
-.01. A false alarm is a finding of a check if nothing was planted for it; the worst of the clean worlds counts.
+The next table counts the findings in {n} simulated data sets, at level .01. A data set has 60 queries with 10 rows
+each, or 150 queries if there is a search. A false alarm is a finding in data without a planted fault. The number of
+false alarms is the highest one over all kinds of such data.
 """
 
 
