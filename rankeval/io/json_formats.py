@@ -60,11 +60,20 @@ def content_columns(content: Any, value: str) -> Columns | None:
     for entry in FORMATS.values():
         if entry.take and entry.fits and entry.fits(objects[0]):
             return replace(_taken(entry, entry.take, objects, value), format=entry.name)
+    # An object of answers by query is recognised by its first answer.
+    first = next(iter(objects[0].values()), None)
+    known = [objects[0]]
+    if isinstance(first, Mapping) and not all(map(_is_number, first.values())):
+        known.append(first)
     for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
-        if fits(objects[0]):
+        if any(map(fits, known)):
             rows = "judgments" if value == "relevance" else "a ranking"
             raise InvalidInput(f"{name}: no format reads {rows} from it", remedy=remedy)
     return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float))
 
 
 def _taken(

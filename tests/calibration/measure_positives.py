@@ -7,7 +7,7 @@
 A collection in the shape of a public one is registered, and comes back: whole, in part, among other queries, among
 candidates that nobody judged, under new ids. And other collections come that have its ids, its documents or its users.
 The program writes tests/calibration/positive_rates.json and, from it, the tables in examples/guides/guard_rules.md.
-For the column "before" it is run with the code of the release before on the PYTHONPATH.
+For the figures "before", run it with the code of an earlier release on the PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -246,25 +246,17 @@ def figures() -> dict[str, dict[str, list[dict]]]:
 
 def block() -> str:
     """Return both tables, in Markdown."""
-    kept = figures()
-    changes = list(dict.fromkeys(row["change"] for row in kept["now"]["recognised"]))
-    found = {when: {(r["world"], r["change"]): r for r in kept[when]["recognised"]} for when in kept}
-    lines = [
-        [world, *(_both(found["before"][world, change], found["now"][world, change]) for change in changes)]
-        for world in WORLDS
-    ]
-    others = [
-        [row["kind"], row["n"], *(one["refused"] for one in pair), row["warned"]]
-        for row, pair in zip(
-            kept["now"]["mistaken"], zip(kept["before"]["mistaken"], kept["now"]["mistaken"], strict=True), strict=True
-        )
-    ]
+    now = figures()["now"]
+    changes = list(dict.fromkeys(row["change"] for row in now["recognised"]))
+    refused = {(row["world"], row["change"]): row["refused"] for row in now["recognised"]}
+    lines = [[world, *(refused[world, change] for change in changes)] for world in WORLDS]
+    others = [[row[name] for name in ("kind", "n", "refused", "warned")] for row in now["mistaken"]]
     return "\n".join(
         [
             INTRODUCTION.format(n=SEEDS),
             table(["registered", *changes], lines),
             FOREIGN,
-            table(["other data", "trials", "refused before", "refused", "warned about"], others),
+            table(["other data", "trials", "refused", "warned about"], others),
         ]
     )
 
@@ -272,17 +264,13 @@ def block() -> str:
 INTRODUCTION = """\
 **Positives only.** We registered collections in the shape of public ones. Then their queries came back: whole or in
 part, among as many other queries, with features and 20 unjudged candidates for each query, or under new ids. The cells
-show how many of {n} are refused: before relevant documents counted as evidence / now.
+show how many of {n} are refused.
 """
 
 FOREIGN = """\
 **Other data.** None of these is the registered collection. By chance or by nature they have the same ids, items or
 users.
 """
-
-
-def _both(before: dict, now: dict) -> str:
-    return f"{before['refused']} / {now['refused']}"
 
 
 def write_guide() -> None:

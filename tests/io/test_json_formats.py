@@ -331,6 +331,8 @@ def test_predictions_of_mteb(tmp_path: Path):
         ({"root": {"id": "toplevel", "children": [{"id": "d", "relevance": 1.0}]}}, "Vespa"),
         ([{"put": "id:n:t::1", "fields": {}}], "Vespa"),
         ({"responseHeader": {}, "response": {"docs": []}}, "Solr"),
+        ({"q1": {"responseHeader": {}, "response": {"docs": []}}}, "Solr"),
+        ({"q1": {"root": {"children": [{"id": "d1", "relevance": 0.5}]}}}, "Vespa"),
         ({"task_name": "SciFact", "scores": {"test": []}, "mteb_version": "2"}, "mteb"),
         ({"name": "b", "query_doc_pairs": []}, "Quepid"),
         ([{"_id": "d1", "title": "", "text": "t"}], "texts"),

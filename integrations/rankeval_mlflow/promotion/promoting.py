@@ -261,7 +261,7 @@ class Attempt:
         if holder is None:
             why = "no version has it"
         elif after := self.alias.promoted_from(holder):
-            why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
+            why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and somebody else moved it back"
             why += ", or by a rollback that stopped half way"
         elif not promotion:
             why = f"no recorded promotion gave it to version {holder}"
@@ -337,7 +337,7 @@ class Attempt:
     def _check_after_move(self, request: Request) -> tuple[Outcome, str]:
         holder = self.alias.holder()
         if holder != request.version:
-            words = f"It was moved, and then went to {_named_version(holder)} by another hand."
+            words = f"It was moved, and then somebody else moved it to {_named_version(holder)}."
             return "overtaken", words
         rivals = self.alias.rivals(request)
         if not rivals:

@@ -68,7 +68,7 @@ def test_an_alias_that_is_moved_on_is_noticed(ranker, client, monkeypatch, outco
     monkeypatch.setattr(mlflow.MlflowClient, "set_registered_model_alias", moved_on)
     done = rkm.promote("ranker", better, measure="nDCG@10")
     assert (done.outcome, bool(done), ranker.holder()) == ("overtaken", False, other)
-    assert "It was moved, and then went to version 3 by another hand." in done.reason
+    assert "It was moved, and then somebody else moved it to version 3." in done.reason
     assert outcome(client)[1].startswith("overtaken It was moved")
 
 

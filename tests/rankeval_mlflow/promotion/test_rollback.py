@@ -57,7 +57,7 @@ def test_what_was_rolled_back_is_promoted_again_by_consent_only(champions, store
 def test_a_move_by_another_hand_is_not_taken_back(champions):
     for version, after in (("1", "2"), ("2", "3")):  # one without and one with a promotion of its own
         champions.put(version)
-        with pytest.raises(InvalidInput, match=f"from version {version} to version {after}, and came back by another"):
+        with pytest.raises(InvalidInput, match=f"from version {version} to version {after}, and somebody else moved it back"):
             rkm.rollback("ranker", reason="x")
         assert champions.holder() == version
 
@@ -190,7 +190,7 @@ def test_a_rollback_sees_a_promoter_that_moved_the_alias_after_it(champions, cli
     meanwhile("set_model_version_tag", lambda: champions.put("1"))
     done = rkm.rollback("ranker", reason="x")
     assert (done.outcome, bool(done), champions.holder()) == ("overtaken", False, "1")
-    assert "It was moved, and then went to version 1 by another hand" in done.reason
+    assert "It was moved, and then somebody else moved it to version 1" in done.reason
     assert client.get_run(done.run_id).data.tags[PROMOTION].startswith("overtaken")
 
 
