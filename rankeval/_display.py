@@ -52,10 +52,11 @@ class View:
 
     def to_text(self, *, width: int | None = WIDTH, lines: int | None = LINES) -> str:
         """Return lines of at most ``width`` columns, and at most so many; None: all as they are."""
-        sentences = cut(_wrapped(self.sentences, width), None if lines is None else _SENTENCES)
+        most = _SENTENCES if lines is not None and self.tables else lines
+        sentences = cut(_wrapped(self.sentences, width), most)
         notes = [note for table in self.tables for note in table.notes]
-        most = None if lines is None else _NOTES if self.tables else lines - len(sentences)
-        foot = _foot([*notes, *self.notes], width, most)
+        room = None if lines is None else _NOTES if self.tables else lines - len(sentences)
+        foot = _foot([*notes, *self.notes], width, room)
         room = None if lines is None else lines - len(sentences) - len(foot)
         blocks = ["\n".join(sentences), *self._drawn(width, room)]
         text = "\n\n".join(filter(None, blocks))

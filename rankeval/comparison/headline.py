@@ -304,9 +304,6 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
-    elif is_loss:
-        gain = _number(record, -row.difference)
-        sentences.append(f"So {row.baseline} is {words.better} than {row.system}: {gain}.")
     if claim.sides == 2 and n_shown > 1:
         adjective = claim.adjective.format(words)
         sentences.append(

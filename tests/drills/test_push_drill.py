@@ -75,7 +75,7 @@ def test_the_command_gives_it_records(saved, tmp_path, capsys, monkeypatch):
     box = tmp_path / "box"
     given = ("--host", "box", "--experiment", "letor", "--uri", str(box))
     code, out, err = commanded(capsys, monkeypatch, "push", *map(str, saved), *given)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"next: rankeval site --experiment letor --host box --uri {box}\n")
     assert [line.partition(": ")[0] for line in out.splitlines()] == [str(one) for one in saved]
     for folder in saved:
         record = rk.read_record(folder)

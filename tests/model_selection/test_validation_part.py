@@ -199,7 +199,7 @@ def test_a_validation_part_that_cannot_be_used_is_an_error(told, error, train, v
     [
         (rk.QueryRanker(LGBM), "give early_stopping_rounds"),
         (rk.QueryRanker(Ridge(), early_stopping_rounds=3), "found Ridge"),
-        (rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.1), "validation_fraction holds"),
+        (rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.1), "validation_fraction takes"),
     ],
 )
 def test_a_validation_part_that_nothing_stops_on_is_an_error(ranker, message, train, vali):
