@@ -190,7 +190,7 @@ def _shared_weights(
     for name, weights in by_system.items():
         for place in np.flatnonzero(weights != expected)[:1]:
             values = f"{expected[place]:g} in {first!r} and {weights[place]:g} in {name!r}"
-            problem = f"{unit} {queries[place]!r} weighs {values}"
+            problem = f"{unit} {queries.tolist()[place]!r} weighs {values}"
             raise InvalidInput(problem, argument="query_weight", remedy=remedy)
     return expected
 
@@ -462,7 +462,7 @@ def weight_notes(
 ) -> list[str]:
     """Return notes on what weighted units tell; refuse if one carries most of the weight."""
     n, share, units = len(weights), largest_share(weights), settings.units
-    name = f"{settings.unit} {queries[int(weights.argmax())]!r}"
+    name = f"{settings.unit} {queries.tolist()[weights.argmax()]!r}"
     if n < len(queries):
         name = f"one {settings.unit}"
     lone = f"{name} carries {share:.2f} of the weight, so the others hardly influence the mean"

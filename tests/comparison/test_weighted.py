@@ -179,6 +179,20 @@ def test_a_heavy_query_is_named_and_one_with_most_of_the_weight_refused():
     assert caught.value.argument == "query_weight"
 
 
+def test_a_query_id_that_is_a_number_is_shown_as_one():
+    """Not as NumPy's scalar, whether one query has most of the weight or two weights."""
+    labels, qid = np.arange(30) % 3, np.arange(30) // 3
+    scores = np.random.default_rng(0).random(30)
+    heavy = dict.fromkeys(range(10), 1.0) | {7: 100.0}
+
+    def ev(weights):
+        return rk.evaluate(labels, scores, qid=qid, measures="nDCG", query_weight=weights)
+
+    for other, shown in ((heavy, "query 7 carries"), (heavy | {7: 99.0}, "query 7 weighs")):
+        with pytest.raises(InvalidInput, match=shown):
+            rk.compare({"a": ev(heavy), "b": ev(other)}, baseline="a")
+
+
 @each_row("test", [name for name, declared in TESTS.items() if declared.weighted is None])
 def test_tests_that_declare_nothing_for_weights_are_refused(test):
     with pytest.raises(InvalidInput) as caught:

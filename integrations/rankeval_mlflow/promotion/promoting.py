@@ -261,7 +261,8 @@ class Attempt:
         if holder is None:
             why = "no version has it"
         elif after := self.alias.promoted_from(holder):
-            why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and somebody else moved it back"
+            moved = f"it was promoted from {_named_version(holder)} to version {after[0]}"
+            why = f"{moved}, and somebody else moved it back"
             why += ", or by a rollback that stopped half way"
         elif not promotion:
             why = f"no recorded promotion gave it to version {holder}"
