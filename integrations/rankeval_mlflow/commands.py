@@ -403,7 +403,7 @@ def rollback(*, model: str, **settings: Any) -> None:
 @options(
     "MODEL version alias log uri output",
     version=...,
-    then="rankeval mlflow compare models:/MODEL/VERSION models:/MODEL/VERSION",
+    then="rankeval mlflow compare {model}/{version} {model}@{alias}",
 )
 def why(*, model: str, output: Format, **settings: Any) -> None:
     """Explain by the records of promotions why a version has an alias, or does not have it.

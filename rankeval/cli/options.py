@@ -91,7 +91,7 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
         "missing": "Queries that a run lacks: empty, zero, skip or error. Default: by the convention.",
         "no_relevant": "Queries without a relevant document: zero, one or skip. Default: by the convention.",
         "score_dtype": "Precision of scores: float64 or float32. Default: by the convention.",
-        "baseline": "The system to compare the others with, by the name of its file.",
+        "baseline": "The system to compare the others with: the name of a file, or of a run.",
         "norm": "Norm of the scores: min-max (default), max, sum, z-score, rank, borda or none.",
         "unjudged": "skip adds a table of the rankings without their unjudged documents.",
         "experiment": "Name of the experiment.",
@@ -349,6 +349,8 @@ def options(
                 values["groups"] = by_query(values["groups"], "groups")
             found = command(**values) or {}
             template = found.get("then", then)
+            if typed.get("uri") and template.startswith("rankeval "):
+                template += " --uri {uri}"
             if template and typed.get("output", "table") in FOR_PEOPLE:
                 suggest(template, {**typed, **found})
 

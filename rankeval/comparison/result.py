@@ -158,9 +158,11 @@ class Comparison(Displayed, ComparisonRecord):
     def findings(self) -> tuple[str, ...]:
         """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
-        # If the baseline is best, nothing is chosen over it.
-        is_gain = self.settings.baseline not in [*best_first(self)][:1]
-        if choice and choice.n_candidates > 1 and choice.has_interval and is_gain:
+        baseline = self.settings.baseline
+        # If the baseline is best, nothing is chosen over it; the choice of one of a pair is its headline.
+        is_chosen = baseline not in [*best_first(self)][:1]
+        least = 2 if baseline is None else 1
+        if choice and choice.n_candidates > least and choice.has_interval and is_chosen:
             return self.headline, choice.words
         return (self.headline,)
 

@@ -56,7 +56,7 @@ def score_column(
 class _ByColumns(BaseEstimator):
     """Reads columns of scores, and learns nothing."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:  # noqa: ARG002 - as rankers
         """Check the parameters and the columns; nothing is learnt.
 
         Parameters
@@ -65,6 +65,8 @@ class _ByColumns(BaseEstimator):
             The rows.
         y : array-like of shape (n_rows,), optional
             Not used.
+        qid : array-like of shape (n_rows,), optional
+            Not used; rankers in a loop take it.
 
         Returns
         -------

@@ -20,9 +20,10 @@ from typing import Any
 import pandas as pd
 
 from rankeval._arguments import explained
+from rankeval._display import View
 from rankeval._visible import escaping, markdown
 from rankeval.comparison.tables import WithTable
-from rankeval.render.tables import Table
+from rankeval.render.tables import DASH, Table
 from rankeval_mlflow.delivery.addresses import run_link
 from rankeval_mlflow.delivery.connection import artifact, asking, store
 from rankeval_mlflow.delivery.upload import describe
@@ -54,6 +55,7 @@ _UNKNOWN = ("was tried, and no record says what became of it", _AGAIN)
 _FIELDS = ("time", "decision", "version", "who", "n_queries", "reason")
 _TERMS = ("measure", "claim", "margin", "level")
 _NUMBERS = ("mean_baseline", "mean_system", "difference", "ci_low", "ci_high", "p_value")
+_SHORT = 8
 _SHOWN = ("time", "version", "decision", "outcome", "against", "difference", "who", "run_id")
 _MOST_RECORDS = 5
 
@@ -93,8 +95,13 @@ class Standing(WithTable):
         return tuple(filter(None, (self.reason, f"Next: {self.next_step}.")))
 
     def _laid_out(self) -> Table:
-        shown = self.table.filter(items=_SHOWN)
-        return Table(shown, caption=self.headline, notes=self.notes)
+        shown = self.table.filter(items=_SHOWN).astype(object)
+        if len(shown):
+            shown["run_id"] = shown["run_id"].str[:_SHORT]
+        return Table(shown.where(shown.notna(), DASH))
+
+    def _view(self) -> View:
+        return View([self.headline, *self.notes], [self._laid_out()])
 
 
 @explained

@@ -227,7 +227,7 @@ class Attempt:
         if first and (self.override or not last):
             return
         known = "it has no alias at all"
-        remedy = "to give it to this version without a comparison: first=True"
+        remedy = "to give it to this version, which only a gate compares with its baseline: first=True"
         if aliases:
             known = f"{self.alias.model} has the aliases {', '.join(aliases)}"
         if last:
@@ -235,8 +235,8 @@ class Attempt:
             remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
             remedy += 'override="why" and override_by="who"'
         raise InvalidInput(
-            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is nothing to "
-            "compare with",
+            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so no version is "
+            "there to compare with",
             argument="first",
             remedy=remedy,
         )

@@ -215,7 +215,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> Any:
     logged = evaluated_runs(version.tags)
     model_id = model_behind(version)
     if not logged and model_id:
-        return _of_model(client, model_id, role)
+        return _of_model(client, model_id, role, spelt)
     base = role and role_of(role)  # of "dev/step-3" dev
     if logged and (base or len(set(logged.values())) > 1):
         chosen_role(f"models:/{spelt}", logged, base, f"it has {sorted(logged)}")
@@ -234,18 +234,20 @@ def model_behind(version: Any) -> str | None:
     return getattr(version, "model_id", None) or (source if _MODEL_ID.fullmatch(source) else None)
 
 
-def _of_model(client: Any, model_id: str, role: str | None) -> Any:
+def _of_model(client: Any, model_id: str, role: str | None, version: str = "") -> Any:
     model: Any = existing(client.get_logged_model, model_id, codes=NOT_READ)
     refuse((model is None, f"there is no logged model {model_id} in the store"))
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
     runs = [client.get_run(run_id) for run_id in ids if run_id]
-    return _only(f"models:/{model_id}", [run for run in runs if not is_deleted(run)], role)
+    kept = [run for run in runs if not is_deleted(run)]
+    argument = f"model_version={version!r}" if version else f"model_id={model_id!r}"
+    return _only(f"models:/{version or model_id}", kept, role, argument)
 
 
-def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
+def _only(name: str, runs: Sequence[Any], role: str | None, argument: str) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({label_role for _, labels in held for label_role in labels})
-    logs_one = "log one by rankeval_mlflow.log(ev, model_id=...); of a cross-validation, give cv.evaluation"
+    logs_one = f"log one by rankeval_mlflow.log(ev, {argument}), where ev may be cv.evaluation"
     instead = f"it has {roles}: name one of them, or {logs_one}" if roles else logs_one
     wanted = chosen_role(name, roles, role, instead)
     matching = [
