@@ -104,6 +104,8 @@ def _is_real(value: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
+    if hasattr(type(value), "_view"):  # a result, whose repr is a table
+        return type(value).__name__
     try:
         text = without_secrets(" ".join(repr(value).split()))
     except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ from rankeval._visible import visible
 
 WIDTH = 80
 LINES = 30
-_SENTENCES = 16
+_SENTENCES = 9
 _NOTES = 7
 _LEAST_TABLE = 5
 """Lines of sentences and notes at most, and of a table at least."""

@@ -64,7 +64,7 @@ def test_errors_of_drawn_orders_and_weights_are_kept():
 def test_parts_that_do_not_belong_together_are_refused():
     one = rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR")
     for other, said in (
-        (rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR"), r"1 queries stand twice \(1\)"),
+        (rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR"), r"1 queries are twice \(1\)"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="AP"), "part 1 and part 0 differ in measures"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", ties="worst"), "in the convention"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", query_weight={2: 1.0}), "have weights"),

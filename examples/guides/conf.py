@@ -130,6 +130,9 @@ MOVED = {
 
 LINK = re.compile(r"(?P<before>\]\(|^\[[^\]\n]+\]: )(?P<path>[\w./-]+)(?P<after>#[\w-]+|(?=\)|$))", re.MULTILINE)
 
+FAILING = re.compile(r"^```python fails (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block that must raise; the theme would show it like any other."""
+
 PAGE = """\
 :orphan:
 
@@ -277,7 +280,8 @@ def linked(page: Path, folder: Path) -> str:
             shutil.copy(target, folder / name)
         return f"{found['before']}{name}{found['after']}"
 
-    return LINK.sub(moved, page.read_text(encoding="utf-8"))
+    text = FAILING.sub(r"```python\n\2```\n\n→ raises `\1`", page.read_text(encoding="utf-8"))
+    return LINK.sub(moved, text)
 
 
 def gather_pages(folder: Path) -> None:

@@ -131,8 +131,9 @@ def _refuse_other_than_once(parts: Folds, data: RankingData) -> None:
     row = int(np.argmax(times != 1))
     often = "never" if not times[row] else f"{times[row]} times"
     n_queries = len({*data.qid[times != 1].tolist()})
+    query = data.qid.tolist()[row]
     raise InvalidInput(
-        f"query {data.qid[row]!r} is held out {often} ({count(n_queries, 'query')} in all): a benchmark has one "
+        f"query {query!r} is held out {often} ({count(n_queries, 'query')} in all): a benchmark has one "
         "score of each query, so give folds in which each is held out exactly once, such as QueryKFold"
     )
 

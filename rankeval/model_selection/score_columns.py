@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import validate_data
 
 from rankeval._arguments import explained
@@ -55,6 +56,9 @@ def score_column(
 
 class _ByColumns(BaseEstimator):
     """Reads columns of scores, and learns nothing."""
+
+    # A search need not ask for query ids on its behalf.
+    __metadata_request__fit = {"qid": UNUSED}  # noqa: RUF012 - scikit-learn's form
 
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:  # noqa: ARG002 - as rankers
         """Check the parameters and the columns; nothing is learnt.

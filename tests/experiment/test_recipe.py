@@ -393,4 +393,4 @@ def test_the_first_look_of_a_project_says_that_others_looked():
     assert "1 of other projects" in result.guard.line
     assert "EXPLORATORY: the first look of this project, but others had looked" in experiment_text(result.facts)
     page = result.report.read_text()
-    assert '<p class="note said">exploratory for nDCG@10: the first look of this project' in page
+    assert re.search("exploratory for nDCG@10: the first\\s+look of this project", page)

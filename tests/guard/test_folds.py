@@ -84,7 +84,10 @@ def test_any_splitter_that_tests_each_query_once_is_taken(test, folds):
 @pytest.mark.parametrize(
     ("folds", "match"),
     [
-        (ShuffleSplit(4, test_size=0.25, random_state=0), r"hold query .* out (never|\d times) \(\d+ queries in all\)"),
+        (
+            ShuffleSplit(4, test_size=0.25, random_state=0),
+            r"query .* is held out (never|\d times) \(\d+ queries",
+        ),
         (rk.RepeatedQueryKFold(n_splits=2, n_repeats=2), "out 2 times"),
         (PAIRS[:3], "out never"),
         (np.arange(len(DATA)) % 3, "cuts query"),

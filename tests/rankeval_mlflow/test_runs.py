@@ -204,7 +204,7 @@ def test_a_registered_version_gets_a_tag_and_leads_back_to_the_evaluation(small,
 
 def test_a_version_that_is_none_is_refused_before_anything_is_written(small, client):
     client.create_registered_model("ranker")
-    with pytest.raises(InvalidInput, match="unknown alias of ranker 'champion'; there is none"):
+    with pytest.raises(InvalidInput, match="unknown alias of ranker 'champion'; none is known"):
         rkm.log(small(), model_version="ranker@champion")
     with pytest.raises(InvalidInput, match="expected a version of a registered model: 'ranker/7'"):
         rkm.log(small(), model_version="ranker")

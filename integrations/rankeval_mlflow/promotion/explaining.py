@@ -96,7 +96,7 @@ class Standing(WithTable):
 
     def _laid_out(self) -> Table:
         shown = self.table.filter(items=_SHOWN).astype(object)
-        if len(shown):
+        if "run_id" in shown:
             shown["run_id"] = shown["run_id"].str[:_SHORT]
         return Table(shown.where(shown.notna(), DASH))
 

@@ -227,7 +227,9 @@ class Attempt:
         if first and (self.override or not last):
             return
         known = "it has no alias at all"
-        remedy = "to give it to this version, which only a gate compares with its baseline: first=True"
+        remedy = (
+            "to give it to this version, which only a gate compares with its baseline: first=True"
+        )
         if aliases:
             known = f"{self.alias.model} has the aliases {', '.join(aliases)}"
         if last:

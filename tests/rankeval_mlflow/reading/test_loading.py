@@ -118,7 +118,7 @@ def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems,
         rkm.load_comparison(run)
     with pytest.raises(InvalidInput, match=r"has no result 'comparison'; .*'evaluation', and has 'dev'"):
         rkm.load_comparison(rkm.log(small(), report=False))
-    with pytest.raises(InvalidInput, match=r"has no evaluation; .* 'comparison', and holds 'final'"):
+    with pytest.raises(InvalidInput, match=r"has no evaluation; .* 'comparison', and has 'final'"):
         rkm.load_evaluation(run)
     with pytest.raises(InvalidInput, match="label is 3; expected"):
         rkm.load_comparison(run, 3)

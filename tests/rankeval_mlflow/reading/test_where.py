@@ -93,7 +93,7 @@ def test_a_model_of_which_nothing_was_evaluated_says_so(client):
         rkm.load_evaluation(model.model_uri)
     with pytest.raises(InvalidInput, match="no run of models:/bare/1 is known: nothing was evaluated with"):
         rkm.load_evaluation("models:/bare/1")
-    with pytest.raises(InvalidInput, match="unknown alias of empty 'latest'; there is none"):
+    with pytest.raises(InvalidInput, match="unknown alias of empty 'latest'; none is known"):
         rkm.load_evaluation("models:/empty/latest")
 
 
@@ -144,5 +144,5 @@ def test_a_store_that_does_not_answer_is_no_wrong_name(small, monkeypatch):
 
 def test_an_empty_registry_is_said_to_be_empty(client):
     """Not a list of known models without an end."""
-    with pytest.raises(InvalidInput, match=r"^unknown registered model 'ranker'; there is none$"):
+    with pytest.raises(InvalidInput, match=r"^unknown registered model 'ranker'; none is known$"):
         resolve(client, "ranker@champion")
