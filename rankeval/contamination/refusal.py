@@ -204,8 +204,8 @@ def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
         f"{_found(url, found, data, action)} With {_guard(url, found)}: to go on without these queries, {_rest(data)}. "
         "To score final systems, once: test = "
         f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
-        "guard.open(plan); rankings opened that way may be evaluated again freely. To decide on releases, one after the "
-        f"other: guard.gate(test, ...). To release some queries for a good reason{such}, on record: "
+        "guard.open(plan); rankings opened that way may be evaluated again freely. To decide on releases, one after "
+        f"the other: guard.gate(test, ...). To release some queries for a good reason{such}, on record: "
         f"guard.exempt({name!r}, queries, reason). To give the collection up as a test and "
         f"fit on it, for good: guard.retire({name!r}, reason)."
     )
