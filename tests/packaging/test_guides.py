@@ -17,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "examples" / "guides" / "README.md"
 GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
 # What most readers begin with; the others belong to wider circles, those of a quarter of a CPU minute to the widest.
-LONG = ("experiment_files.md", "serving.md")
+LONG = (
+    "experiment_files.md",
+    "mlflow_evaluate.md",
+    "mlflow_models.md",
+    "models_of_variance.md",
+    "promoting.md",
+    "results.md",
+    "serving.md",
+    "tuning.md",
+)
 FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
