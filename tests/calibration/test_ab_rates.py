@@ -65,8 +65,9 @@ def test_a_plan_by_days_keeps_its_level():
     assert all(row["claimed"] <= 0.065 for row in DAYS)
     text = " ".join(GUIDE.read_text("utf-8").split())
     even, uneven, first = (f"{100 * row['claimed']:.1f} %" for row in DAYS)
-    assert f"equal arms differed in {even} of the tests if users came evenly" in text
-    assert f"in {uneven} if 60 % of them came on the first day, and in {first} if 95 %" in text
+    assert f"If users came evenly, {even} of the tests claimed a difference" in text
+    assert f"If 60 % of the users came on the first day, {uneven} did." in text
+    assert f"If 95 % came on the first day and all came back, {first} did." in text
 
 
 def test_the_guide_has_the_figures():

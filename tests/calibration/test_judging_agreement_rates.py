@@ -91,8 +91,8 @@ def test_the_guides_have_the_measured_figures():
     for guide, sentence in (
         ("llm_judge", "in {:.3f}, {:.3f} and {:.3f} of the samples".format(*pi["topic"])),
         ("llm_judge", "in {:.2f}, {:.2f} and {:.2f}.".format(*pi["document"])),
-        ("make_collection", "{:.3f} right, the majority {:.3f}".format(*crowd_right)),
-        ("make_collection", "{:.2f} right, the majority {:.2f}".format(*simulated_right)),
+        ("make_collection", "{:.3f} of its labels are right, and {:.3f} of the majority's".format(*crowd_right)),
+        ("make_collection", f"of its labels are right, and {simulated_right[1]:.2f} of the majority's"),
     ):
         text = " ".join((GUIDES / f"{guide}.md").read_text(encoding="utf-8").split())
         assert sentence.replace("0.", ".") in text

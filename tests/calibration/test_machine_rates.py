@@ -118,9 +118,12 @@ def test_who_takes_people_alone_where_the_note_says_so_loses_little():
         few = {world for world in TOLD if MEASURED[world, n]["held_people"] < 0.93 or world == "ceiling"}
         assert min(rate for world, rate in rates.items() if world not in few) >= 0.92
     assert min(of[25], key=of[25].get) == min(of[50], key=of[50].get) == "curve"
-    worst = " and ".join(f"{100 * of[n]['curve']:.0f}" for n in of)
+    worst = [f"{100 * of[n]['curve']:.0f}" for n in of]
     people = " and ".join(f"{100 * MEASURED['curve', n]['held_people']:.0f}" for n in of)
-    assert f"{worst} % with 25 and 50 queries (people alone: {people})" in " ".join(GUIDE.read_text("utf-8").split())
+    assert (
+        f"{worst[0]} % of the trials with 25 queries and in {worst[1]} % with 50 (people alone: {people} %)"
+        in " ".join(GUIDE.read_text("utf-8").split())
+    )
 
 
 def test_a_judge_who_favours_its_kin_makes_no_false_claims():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 
 import rankeval as rk
 from rankeval.comparison import figures, tables
@@ -25,7 +26,7 @@ def many():
 def test_a_table_of_very_many_pairs_says_which_rows_it_leaves_out(many):
     """The rows with the smallest p-values stay, in the order of the table."""
     said = "the 2,000 of 2,415 comparisons with the smallest p-values are shown; .table has all of them"
-    for text in (many.to_markdown(), many._repr_html_(), str(many)):
+    for text in (many.to_markdown(), many._repr_html_(), whole(many)):
         assert said in text
     rows = [line for line in many.to_markdown().splitlines() if line.startswith("| AP |")]
     assert len(rows) == tables.MOST_ROWS

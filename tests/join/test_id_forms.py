@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 from tables import each_row
 
 import rankeval as rk
@@ -128,7 +129,7 @@ def test_the_note_stands_wherever_the_numbers_do(tmp_path: Path):
     good = {query: {"1": 2.0, "2": 3.0} for query in "abc"}
     ev = rk.evaluate(judged, bad, measures="RR", name="bad")
     (note,) = ev.notes
-    assert note in repr(ev)
+    assert note in whole(ev)
     assert "likely cause: a prefix" in ev._repr_html_()
     ev.save(tmp_path / "ev")
     assert rk.Evaluation.load(tmp_path / "ev").notes == ev.notes

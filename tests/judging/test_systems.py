@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau, rankdata, ttest_rel
+from shown import whole
 from statsmodels.stats.multitest import multipletests
 from tables import each_row
 
@@ -276,7 +277,7 @@ def test_tables_and_pictures_name_the_systems():
     world, runs = simulated(n_systems=4, n_queries=10, keeps=0.5)
     runs = {f"<{name}>$": run for name, run in runs.items()}
     for found in (disagreement(world, runs), reusability(world["first"], runs, depth=5)):
-        assert found.caption in str(found)
+        assert found.caption in whole(found)
         assert "&lt;s00&gt;" in found._repr_html_() or "second" in found._repr_html_()
         assert "kept" in found.to_markdown()
         axes = found.plot().axes[0]

@@ -294,4 +294,4 @@ def test_the_value_of_a_trial_is_named_the_mean_of_folds_and_the_other_the_mean_
     assert repr(objective) == "OptunaObjective(Ridge(), AP, mean of folds (3))"
     assert "over all 31 queries out of fold" in repr(result)
     assert f"{pooled:.4f}" in repr(result)
-    assert "Above: over all queries. Below: by fold." in result._repr_html_()
+    assert "By fold" in result._repr_html_()

@@ -9,6 +9,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from shown import whole
 from tables import each_row
 
 from rankeval.online import ab_power, ab_test, looks_plan
@@ -190,7 +191,7 @@ def test_the_users_of_the_arms_and_the_loss_that_would_show_are_said():
     known = f"{100 * loss:.2g} % of A or {100 * loss:.2g} % of B"
     said = f"users: A 10,000 (10,000 due), B 10,000 (10,000 due); sample ratio p = 1.0000; a loss of {known} would show"
     assert test.notes[-1].startswith(said)
-    assert said in str(test)
+    assert said in whole(test)
     assert said in test.to_markdown()
     assert said in test._repr_html_()
     assert found_in(20_000, 0.5, loss, rng) == pytest.approx(0.5, abs=0.03)

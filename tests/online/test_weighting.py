@@ -322,7 +322,7 @@ def test_a_policy_has_its_notes_where_they_hold_and_only_there(said, world, othe
 @each_row(
     ("said", "world", "other"),
     [
-        ("below 100: intervals", 20, 500),
+        ("below 100: 95 % intervals", 20, 500),
         ("each impression has a click", "clicked", 500),
         (NOTHING, "silent", 500),
         (LARGE, "rare", 500),

@@ -108,7 +108,7 @@ def test_the_command_prints_the_rates_of_what_it_finds():
     def printed(*arguments):
         done = CliRunner().invoke(app, ["tests", *arguments], env={"COLUMNS": "300"})
         assert done.exit_code == 0, done.output
-        return done.output
+        return " ".join(done.output.split())
 
     assert "Wilcoxon signed-rank test" in printed()
     assert rates.of_one_pair(rates.rates_of(TESTS["wilcoxon"].words)) in printed("wilcoxon")

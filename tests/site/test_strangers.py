@@ -138,13 +138,13 @@ def damaged(home, how):
         return "no file 'evaluation.parquet'"
     if how == "truncated":
         (where / "record.json").write_text(content[:200], "utf-8")
-        return "no record"
+        return "is not a record"
     if how == "version":
         (where / "record.json").write_text(content.replace("rankeval.record/1", "rankeval.record/9"), "utf-8")
         return "rankeval.record/9"
     if how == "deep":
         (where / "record.json").write_text("[" * 100_000, "utf-8")
-        return "no record"
+        return "is not a record"
     facts = json.loads(content)
     facts["facts"] |= {"measures": ["a"]}
     (where / "record.json").write_text(json.dumps(facts), "utf-8")

@@ -545,7 +545,8 @@ def promote(
     >>> promote("ranker", 1, measure="RR", first=True).moved
     True
     >>> print(promote("ranker", 2, measure="RR"))
-    ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.2500 RR...
+    ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by
+    +0.2500 RR...
     >>> int(client.get_model_version_by_alias("ranker", "champion").version)
     2
     """

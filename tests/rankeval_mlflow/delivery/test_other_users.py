@@ -123,7 +123,7 @@ class Host:
         self.users.stdin.flush()
         said = str(json.loads(self.users.stdout.readline()))
         assert "Traceback" not in said, said
-        return said
+        return " ".join(said.split())
 
     def waiting(self, uid: int) -> list[str]:
         """Return the names of the pending uploads that a user sees."""

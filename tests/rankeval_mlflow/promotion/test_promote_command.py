@@ -33,7 +33,7 @@ def test_a_better_version_exits_with_0_and_an_equal_one_with_1(ranker, client):
     options = ("--alias", "champion", "--measure", "nDCG@10", "--claim", "better", "--margin", 0)
     result = run("ranker", "--version", better, *options)
     assert (result.exit_code, ranker.holder()) == (0, better), result.output
-    first, second = result.stdout.splitlines()
+    first, second, *_ = result.stdout.splitlines()
     assert first.startswith("ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.")
     run_id = second.removeprefix("record: run ")[:32]
     assert client.get_run(run_id).data.params["decision"] == "accepted"
