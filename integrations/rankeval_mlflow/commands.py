@@ -403,9 +403,9 @@ def rollback(*, model: str, **settings: Any) -> None:
 @options(
     "MODEL version alias log uri output",
     version=...,
-    then="rankeval mlflow compare {model}/{version} {model}@{alias}",
+    then="rankeval mlflow compare {tried} {holder}",
 )
-def why(*, model: str, output: Format, **settings: Any) -> None:
+def why(*, model: str, output: Format, **settings: Any) -> dict[str, str]:
     """Explain by the records of promotions why a version has an alias, or does not have it.
 
     For example:
@@ -415,6 +415,8 @@ def why(*, model: str, output: Format, **settings: Any) -> None:
     from rankeval_mlflow.promotion.explaining import why as explain
 
     print_result(explain(model, **settings), output)
+    tried, holder = f"{model}/{settings['version']}", f"{model}@{settings['alias']}"
+    return {"tried": tried, "holder": holder}
 
 
 def _tell_promotion(done: Promotion) -> None:

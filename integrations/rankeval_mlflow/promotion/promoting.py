@@ -228,7 +228,7 @@ class Attempt:
             return
         known = "it has no alias at all"
         remedy = (
-            "to give it to this version, which only a gate compares with its baseline: first=True"
+            "first=True gives it to this version; a gate compares it with its own baseline first"
         )
         if aliases:
             known = f"{self.alias.model} has the aliases {', '.join(aliases)}"

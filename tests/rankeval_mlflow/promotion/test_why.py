@@ -124,5 +124,6 @@ def test_the_shell_tells_it_too():
     done = CliRunner().invoke(app, ["why", "ranker", "--version", "2"])
     assert done.exit_code == 0
     assert "had the alias until another version was promoted" in done.stdout
+    assert done.stderr.splitlines()[-1] == "next: rankeval mlflow compare ranker/2 ranker@champion"
     rows = json.loads(CliRunner().invoke(app, ["why", "ranker", "--version", "2", "--format", "json"]).stdout)
     assert [row["version"] for row in rows] == ["3", "2"]
