@@ -313,14 +313,19 @@ def test_a_page_of_a_comparison_has_a_row_for_each_system(home, tmp_path):
     assert "judgments-" not in page.text
 
 
-def test_a_confirmatory_standing_is_no_warning(home, tmp_path):
+def save_two_looks(home, folder):
+    """Open two plans on one registered test, so that the second look is exploratory."""
     data = rk.datasets.make_ranking(60, rng=0)
-    guard = rk.Guard("shop", ledger=tmp_path / "ledger")
+    guard = rk.Guard("shop", ledger=folder / "ledger")
     test = guard.register("months", data)
     noise = np.random.default_rng(0).normal(size=len(data.y))
     for look, weight in enumerate((0.2, 2.0), start=1):
         scores = {"line": data.X[:, 0], "new": data.X[:, 0] + weight * noise}
         rk.save(guard.open(guard.freeze(test, systems=scores, baseline="line")), home / f"look {look}")
+
+
+def test_a_confirmatory_standing_is_no_warning(home, tmp_path):
+    save_two_looks(home, tmp_path)
     public = tmp_path / "public"
     index = Page(write_site(home, public).index)
     pages = [path.read_text("utf-8") for path in (public / "runs").iterdir()]
@@ -447,14 +452,7 @@ def test_systems_of_one_name_are_told_apart_by_their_places(home):
 
 
 def test_a_look_of_the_guard_gives_its_evaluations_their_standing(home, tmp_path):
-    data = rk.datasets.make_ranking(60, rng=0)
-    guard = rk.Guard("shop", ledger=tmp_path / "ledger")
-    test = guard.register("months", data)
-    noise = np.random.default_rng(0).normal(size=len(data.y))
-    for look, weight in enumerate((0.2, 2.0), start=1):
-        scores = {"line": data.X[:, 0], "new": data.X[:, 0] + weight * noise}
-        opened = guard.open(guard.freeze(test, systems=scores, baseline="line"))
-        rk.save(opened, home / f"look {look}")
+    save_two_looks(home, tmp_path)
     (board,) = boards(home)
     standings = {name: entry.standing for name, entry in board.rows.items()}
     assert set(standings.values()) == {"confirmatory, look 1", "exploratory, look 2"}

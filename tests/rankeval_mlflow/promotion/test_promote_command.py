@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 from circles import choose
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import rankeval.cli
@@ -178,3 +179,24 @@ def test_what_to_do_is_said_in_options(client):
     assert (refused.argument, refused.remedy) == ("--first", "to give it to this version without a comparison: --first")
     refused = run("fresh", "--version", 1, "-m", "AP", "--claim", "not_worse").exception
     assert refused.argument == "--margin"
+
+
+@pytest.mark.further
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("why", "--version", 2),
+        ("promote", "--version", 2, "--measure", "nDCG@10", "--again"),
+        ("rollback", "--reason", "it is slow in production since the new index of last week was built", "--who", "ann"),
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.usefixtures("champions")
+def test_a_terminal_of_80_columns_has_room(command, monkeypatch):
+    """A path or an address to copy has a line of its own, however long."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name, *arguments = map(str, command)
+    done = CliRunner().invoke(host("mlflow").commands(), [name, "ranker", *arguments])
+    assert done.exit_code in (0, 1), done.output
+    long = [line for line in done.output.splitlines() if cell_len(line) > 80]
+    assert [line for line in long if len(line.split()) > 2 or "/" not in line] == []
