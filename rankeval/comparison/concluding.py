@@ -175,7 +175,7 @@ def with_parts(
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
     own = np.ones(len(scores)) if weights is None else weights
     sized = {part: rows for part, rows in by_place if is_tested(own[rows])}
-    # Exact as well: whether a part changed says nothing about the signs in those that did.
+    # A part in which no score changed has no claim to err in, so it needs no share of the level.
     is_counted = CLAIMS[compared.settings.claim].harmless
     large = {part: rows for part, rows in sized.items() if is_counted or is_changed(scores[rows])}
     tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])

@@ -7,9 +7,11 @@ import math
 from html.parser import HTMLParser
 from io import StringIO
 
+import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from circles import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich import box
 from rich.console import Console
@@ -246,3 +248,17 @@ def test_text_looks_as_rich_draws_it(names, data):
     Console(file=out, width=10_000, color_system=None).print(grid)
     expected = [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
     assert rows_to_text(names, rows).split("\n") == expected
+
+
+@given(st.integers(12, 100), st.integers(1, 9), st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(25), deadline=None)
+def test_a_number_is_never_broken_and_no_column_is_lost(width, n_columns, seed):
+    """In a width all numbers stand whole, in blocks below each other if need be; without one, in one block."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        rng.normal(scale=1e3, size=(3, n_columns)), columns=[f"of a measure {n}" for n in range(n_columns)]
+    )
+    frame.insert(0, "system", ["a", "a system of many words", "x" * 60])
+    words = tables.Table(frame).to_text(width=width).split()
+    for value in frame.iloc[:, 1:].to_numpy().ravel():
+        assert f"{value:.4f}" in words
