@@ -160,6 +160,7 @@ def leaves() -> dict[str, Any]:
     return {path: command for path, command in tree().items() if path not in groups}
 
 
+@pytest.mark.worth("runs every command once")
 def test_every_command_is_tried_at_80_columns(shell, monkeypatch):
     """Each prints its help, a result that fits, and the next command."""
     write_files()

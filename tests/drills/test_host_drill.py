@@ -126,6 +126,7 @@ def test_a_host_that_fails_in_its_own_way_does_not_hide_the_result():
     assert result.report.is_file()
 
 
+@pytest.mark.further
 @each_row(
     ("host", "code", "line"), [("diary", 0, "diary:   cat diary.txt"), ("fails", 2, ""), ("journal", 0, "Journal: 7")]
 )

@@ -76,6 +76,7 @@ def assert_logged_as_computed(result):
         assert run.data.metrics["test/nDCG_at_10"] == computed.aggregate()["nDCG@10"]
 
 
+@pytest.mark.further
 def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///elsewhere.db")
     result = run_experiment(load_config("quickstart", [*DIGITS, f"tracking.uri=sqlite:///{tmp_path}/mlflow.db"]))

@@ -27,11 +27,9 @@ LONG = (
     "serving.md",
     "tuning.md",
 )
-FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
+FIRST = ("is_it_better.md", "own_data.md", "comparing.md", "guard.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
-    "relevance_tests.md": "runs pytest three times, as the reader does",
-    "mlflow.md": "logs to a store on SQLite, as the reader does",
 }
 LARGE = ("catboost", "dask", "shap", "skops", "xgboost")  # packages that '.[test]' does not install
 MARK, NEEDS = "--- block of line", "python needs "

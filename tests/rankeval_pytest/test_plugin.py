@@ -309,6 +309,7 @@ def test_other():
 """
 
 
+@pytest.mark.worth("the summary that a CI job reads, from a session of its own")
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.rest)])
 def test_the_summary_is_written_and_appended_once(project, monkeypatch, workers):
     """To the file of the option in place of what it had, and below what the step summary has."""
